@@ -27,6 +27,7 @@ from tertulia.store.store import READ_SECONDS
 from tertulia.wire.api.embedded_bots import bot_interface
 from tertulia.wire.api.event_encoder import EventEncoder
 from tertulia.wire.api.projections import PROJECTIONS
+from tertulia.wire.api.reached_events import is_reached
 from tertulia.wire.api.transients import TypingAndPresence
 from tertulia.wire.api.webhooks import encoded_call
 from tertulia.wire.application import application
@@ -142,7 +143,7 @@ async def opened_node(
 def delivery_of(config: Config, log: Log) -> Delivery:
     """Return the delivery for the log, not yet open."""
     transients = TypingAndPresence(limited=config.can_access_all_users_group_limits_presence)
-    encoder = EventEncoder(lambda: log.state, config, PROJECTIONS, transients)
+    encoder = EventEncoder(lambda: log.state, config, PROJECTIONS, transients, is_reached)
     longest = config.event_queue_longpoll_timeout_seconds
     return Delivery(
         log,

@@ -75,11 +75,15 @@ def open_to_spectators(channel: Channel) -> bool:
 
 def sees_channel(state: State, user: User, channel: Channel) -> bool:
     """Whether the user can see that the channel exists, and its settings."""
+    if not user.reaches(channel.id):
+        return False
     return state.is_subscribed(user.id, channel.id) or sees_unsubscribed(state, user, channel)
 
 
 def sees_unsubscribed(state: State, user: User, channel: Channel) -> bool:
     """Whether the user would see the channel without being subscribed to it."""
+    if not user.reaches(channel.id):
+        return False
     if channel.is_web_public:
         return True
     if is_guest(state, user):
@@ -99,11 +103,17 @@ def channels_seen(state: State, user: User) -> list[Channel]:
     to_members = not is_guest(state, user)
     return [
         channel
-        for channel in sorted(state.channels, key=_BY_ID)
+        for channel in _reached(user, sorted(state.channels, key=_BY_ID))
         if (to_members and not channel.is_private)
         or ((one := own.get(channel.id)) is not None and one.is_active)
         or sees_unsubscribed(state, user, channel)
     ]
+
+
+def _reached(user: User, channels: Iterable[Channel]) -> Iterable[Channel]:
+    if user.reach is None:
+        return channels
+    return (channel for channel in channels if user.reaches(channel.id))
 
 
 def channel_viewers(state: State, channel: Channel) -> set[int]:
@@ -120,6 +130,8 @@ def reads_channel(state: State, user: User, channel: Channel) -> bool:
     """Whether the user can read messages of the channel: all of them, or those sent while they were
     subscribed."""
     # Cheap checks first: this is called for many channels.
+    if user.reach is not None and not user.reaches(channel.id):
+        return False
     if _is_open_to(state, user, channel) or state.is_subscribed(user.id, channel.id):
         return True
     return not is_guest(state, user) and _invited_by_setting(state, user, channel)
@@ -127,6 +139,8 @@ def reads_channel(state: State, user: User, channel: Channel) -> bool:
 
 def reads_unsubscribed(state: State, user: User, channel: Channel) -> bool:
     """Whether the user can read the channel's messages even without being subscribed."""
+    if not user.reaches(channel.id):
+        return False
     return _is_open_to(state, user, channel) or (
         not is_guest(state, user) and _invited_by_setting(state, user, channel)
     )
@@ -146,7 +160,7 @@ def channels_read_whole(state: State, user: User) -> list[Channel]:
     to_members = not is_guest(state, user)
     return [
         channel
-        for channel in state.channels
+        for channel in _reached(user, state.channels)
         if channel.history_public
         and ((to_members and not channel.is_private) or reads_channel(state, user, channel))
     ]
@@ -167,6 +181,8 @@ def may_unsubscribe_others(
 
 def sees_subscribers(state: State, user: User, channel: Channel) -> bool:
     """Whether the user can see who is subscribed."""
+    if not user.reaches(channel.id):
+        return False
     if state.is_subscribed(user.id, channel.id):
         return True
     return not is_guest(state, user) and sees_channel(state, user, channel)
@@ -224,7 +240,7 @@ def reads_message(state: State, user: User, message: Placed) -> bool:
     """Whether the user can read the message: it was delivered to them, or they can read its
     channel's whole history."""
     if message.channel_id is None:
-        return state.received(user.id, message)
+        return user.reaches(None) and state.received(user.id, message)
     channel = state.channels[message.channel_id]
     if not reads_channel(state, user, channel):
         return False
@@ -243,7 +259,10 @@ def visible_edits(
             continue
         was = MessagePlace(id=edit.message_id, channel_id=edit.was_channel_id)
         if not (
-            open_to_spectators(state.channels[edit.was_channel_id])
+            (
+                open_to_spectators(state.channels[edit.was_channel_id])
+                and (reader is None or reader.reaches(edit.was_channel_id))
+            )
             or (reader is not None and reads_message(state, reader, was))
         ):
             return edits[:index]

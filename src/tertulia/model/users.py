@@ -90,6 +90,10 @@ class User(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     reach: ClassVar[Reach | None] = None
     """What is reached of what the account sees; None for all of it. See `ReachedUser`."""
 
+    def reaches(self, channel_id: int | None) -> bool:
+        """Whether that channel, or direct messages (None), are within the reach."""
+        return self.reach is None or self.reach.reaches(channel_id)
+
     @property
     def is_bot(self) -> bool:
         return self.bot is not None
@@ -126,12 +130,17 @@ class ReachedUser(User, frozen=True, kw_only=True, omit_defaults=True, gc=False)
     reach: Reach  # type: ignore[misc]
 
     @classmethod
-    def of(cls, user: User, reach: Reach) -> User:
+    def of(cls, user: User, reach: Reach | None) -> User:
         """Return the account within the reach; the account itself if that isn't limited."""
-        if not reach.is_limited:
+        if reach is None or not reach.is_limited:
             return user
         values = {name: getattr(user, name) for name in User.__struct_fields__}
         return cls(**values, reach=reach)
+
+
+def as_present(user: User, present: User) -> User:
+    """Return the account's present record, within the reach of `user`."""
+    return ReachedUser.of(present, user.reach)
 
 
 class Credential(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

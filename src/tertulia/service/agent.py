@@ -44,8 +44,7 @@ class Agent(Caller, frozen=True, kw_only=True):
         return access_keys.reached_people(self.state, self.user, self.reach)
 
     async def find(self, query: MessageQuery) -> FoundMessages:
-        """Like `find_messages`, within the agent's reach."""
-        query = msgspec.structs.replace(query, reach=self.reach)
+        """Like `find_messages`."""
         return await find_messages(self.node, self.user, query)
 
     async def messages(self, ids: Sequence[int]) -> list[Message]:

@@ -157,11 +157,16 @@ class Node:
         await self.files.close()
 
     async def rendered(
-        self, content: str, author_id: int | None, known: Previews | None = None
+        self,
+        content: str,
+        author_id: int | None,
+        known: Previews | None = None,
+        *,
+        reach: Reach | None = None,
     ) -> Rendered:
-        """Render Markdown of an author; a worker renders code and formulas. `known` are link
-        previews."""
-        context = CommandContext(self.state, self.clock(), author_id)
+        """Render Markdown of an author, within the reach of their access key; a worker renders code
+        and formulas. `known` are link previews."""
+        context = CommandContext(self.state, self.clock(), author_id, reach)
         return await self.renderer.rendered(context, content, known)
 
     def render(self, content: str, author_id: int | None) -> Rendered:

@@ -242,6 +242,14 @@ def reached_channel(state: State, owner: User, reach: Reach, channel_id: int) ->
     return channel_access.visible_channel(state, owner, channel_id=channel_id)
 
 
+def people_reached(state: State, viewer: User) -> list[User]:
+    """Return the accounts that the viewer can see, by ascending ID, as their key reaches them if
+    they use a limited one."""
+    if viewer.reach is None:
+        return permissions.users_seen(state, viewer)
+    return reached_people(state, viewer, viewer.reach)
+
+
 def reached_people(state: State, owner: User, reach: Reach) -> list[User]:
     """Return the accounts that the key reaches, by ascending ID: those that its owner can see; if
     it is limited to channels, only the owner and their subscribers."""

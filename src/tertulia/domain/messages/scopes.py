@@ -7,7 +7,6 @@ from pyroaring import BitMap
 
 from tertulia.domain import channel_access
 from tertulia.model import narrow
-from tertulia.model.access_keys import Reach
 from tertulia.model.channels import Channel, Subscription
 from tertulia.model.messages import Message
 from tertulia.model.narrow import ChannelSpan, Scope, Term
@@ -38,7 +37,7 @@ def open_channels(reader: NarrowReader) -> list[Channel]:
 
 
 def own_directs(reader: NarrowReader) -> frozenset[int]:
-    if reader.user is None:
+    if reader.user is None or not reader.user.reaches(None):
         return frozenset()
     return frozenset(reader.state.directs.of_user[reader.user.id])
 
@@ -67,8 +66,9 @@ def _open_spans(
 ) -> Sequence[tuple[int, int | None]]:
     spans = subscription.spans
     # Subscribers can always read it.
-    if (spans and spans[-1][1] is None) or channel_access.reads_channel(
-        state, user, state.channels[subscription.channel_id]
+    if user.reaches(subscription.channel_id) and (
+        (spans and spans[-1][1] is None)
+        or channel_access.reads_channel(state, user, state.channels[subscription.channel_id])
     ):
         return spans
     return ()
@@ -102,7 +102,8 @@ def scope_of(
     received: Callable[[State, User], Scope] = received_scope,
 ) -> Scope:
     """Return which of the messages that the reader can read a narrow is about: the history of the
-    channels it names, or else what was received.
+    channels it names, or else what was received; for an access key that is limited to channels,
+    their history.
 
     `id` can be any message that the reader can read. `received` is `received_scope` or a cache of
     it.
@@ -115,6 +116,9 @@ def scope_of(
             ids = term.condition.channel_ids
             named = ids if named is None else named & ids
     if named is None:
+        reach = reader.user.reach
+        if reach is not None and reach.channel_ids is not None:
+            return everything_readable(reader)
         if any(isinstance(term.condition, narrow.HasId) and not term.negated for term in terms):
             return everything_readable(reader)
         return received(reader.state, reader.user)
@@ -128,25 +132,3 @@ def scope_of(
             parts = spans_received(reader.state, reader.user, channel_id)
             spans += (ChannelSpan(channel_id, after, until) for after, until in parts)
     return Scope(user_id=reader.user.id, channel_ids=frozenset(whole), spans=tuple(spans))
-
-
-def scope_reached(reader: NarrowReader, terms: Sequence[Term], reach: Reach) -> Scope:
-    """As `scope_of`, limited to the reach of the reader's agent. If that is limited to channels,
-    include their whole history."""
-    named = any(isinstance(one.condition, narrow.InChannels) and not one.negated for one in terms)
-    if named or reach.channel_ids is None:
-        whole = scope_of(reader, terms)
-    else:
-        whole = everything_readable(reader)
-    return limited_to_reach(whole, reach)
-
-
-def limited_to_reach(scope: Scope, reach: Reach) -> Scope:
-    """Return the part of the scope that the agent reaches."""
-    return Scope(
-        user_id=scope.user_id,
-        channel_ids=frozenset(filter(reach.reaches, scope.channel_ids)),
-        spans=tuple(span for span in scope.spans if reach.reaches(span.channel_id)),
-        direct_ids=scope.direct_ids if reach.directs else frozenset(),
-        recorded=frozenset(filter(reach.reaches, scope.recorded)),
-    )

@@ -11,7 +11,7 @@ from tertulia.domain.messages import attachments, reactions
 from tertulia.domain.organization.moving import require_moved
 from tertulia.model.changes import MessageSent
 from tertulia.model.channels import Channel, TopicsPolicy, topic_key
-from tertulia.model.errors import NoSuchChannel, Refused, WildcardNotAllowed
+from tertulia.model.errors import KeyInsufficient, NoSuchChannel, Refused, WildcardNotAllowed
 from tertulia.model.messages import DirectConversation, Flag, Message, Rendered, Submessage
 from tertulia.model.user_topics import Visibility
 from tertulia.model.users import User
@@ -363,6 +363,8 @@ def direct_members(context: CommandContext, user_ids: Iterable[int]) -> tuple[in
     for direct messages forbid it.
     """
     state, actor = context.state, context.actor
+    if not actor.reaches(None):
+        raise KeyInsufficient("This key isn't allowed to access direct messages.")
     others = sorted(set(user_ids) - {actor.id})
     people: list[User] = []
     for user_id in others:

@@ -19,7 +19,7 @@ from tertulia.domain.messages.attachments import NewFile
 from tertulia.model.attachments import Attachment, ImageInfo
 from tertulia.model.errors import Conflict, FilesUnavailable, Unavailable, UploadQuotaReached
 from tertulia.model.narrow import Scope
-from tertulia.model.users import User
+from tertulia.model.users import User, as_present
 from tertulia.pictures import BadPicture
 from tertulia.service.node import Node, retry_on_conflict
 from tertulia.store import message_search
@@ -151,7 +151,7 @@ class FileAccess:
         node, user = self._node, self._user
         reader = scopes.NarrowReader(
             state=node.state,
-            user=None if user is None else node.state.users[user.id],
+            user=None if user is None else as_present(user, node.state.users[user.id]),
             host=node.config.address_host,
         )
         return scopes.everything_readable(reader)

@@ -12,10 +12,9 @@ from pyroaring import BitMap
 from tertulia.domain.messages import narrow, scopes
 from tertulia.domain.messages.narrow import NarrowTerm
 from tertulia.model import narrow as model_narrow
-from tertulia.model.access_keys import Reach
 from tertulia.model.errors import Refused
 from tertulia.model.messages import Message
-from tertulia.model.narrow import MessageSearch, Scope, Term
+from tertulia.model.narrow import MessageSearch, Term
 from tertulia.model.users import User
 from tertulia.service.messages import recent_page
 from tertulia.service.messages.flags import unread_ids
@@ -54,8 +53,6 @@ class MessageQuery(Struct, frozen=True, kw_only=True):
     before: int | None = None
     after: int | None = None
     include_anchor: bool = True
-    reach: Reach | None = None
-    """What an agent reaches."""
 
 
 class FoundMessages(Struct, frozen=True):
@@ -92,12 +89,16 @@ async def find_messages(
     else:
         anchor = await _anchor(node, query, reader, terms)
         before, after = _numbers(query)
-        may_begin = extras and query.reach is None
-        if user is not None and may_begin and recent_page.may_begin(terms, anchor, before):
+        if (
+            extras
+            and user is not None
+            and user.reach is None
+            and recent_page.may_begin(terms, anchor, before)
+        ):
             page, shown = await recent_page.find(node, user, terms, before)
             return FoundMessages(page, anchor, terms, shown)
         search = MessageSearch(
-            scope=_scope(node, reader, terms, query),
+            scope=scopes.scope_of(reader, terms, node.received_scopes.of),
             terms=terms,
             anchor=anchor,
             before=before,
@@ -107,18 +108,7 @@ async def find_messages(
         find = functools.partial(message_search.find, search=search)
 
     page, shown = await _read(node, user, find, search, extras=extras)
-    if query.reach is not None:
-        # They may have been moved since they were found.
-        page.messages = [one for one in page.messages if query.reach.reaches(one.channel_id)]
     return FoundMessages(page, anchor, terms, shown)
-
-
-def _scope(
-    node: Node, reader: scopes.NarrowReader, terms: Sequence[Term], query: MessageQuery
-) -> Scope:
-    if query.reach is None:
-        return scopes.scope_of(reader, terms, node.received_scopes.of)
-    return scopes.scope_reached(reader, terms, query.reach)
 
 
 async def _read(
@@ -179,7 +169,7 @@ async def _anchor(
         case None:
             raise Refused("The anchor is missing.")
         case "first_unread":
-            return await _first_unread_in(node, reader, terms, query)
+            return await _first_unread_in(node, reader, terms)
         case "newest":
             return NOTHING_UNREAD
         case "oldest":
@@ -195,15 +185,14 @@ async def _anchor(
             return min(max(int(text[:20]), 0), NOTHING_UNREAD)
 
 
-async def _first_unread_in(
-    node: Node, reader: scopes.NarrowReader, terms: Sequence[Term], query: MessageQuery
-) -> int:
+async def _first_unread_in(node: Node, reader: scopes.NarrowReader, terms: Sequence[Term]) -> int:
     wanted = (
         *terms,
         *narrow.without_muted(reader, terms),
         Term(model_narrow.IsUnread(reader.unread)),
     )
-    search = MessageSearch(_scope(node, reader, terms, query), wanted, anchor=0, before=0, after=1)
+    scope = scopes.scope_of(reader, terms, node.received_scopes.of)
+    search = MessageSearch(scope, wanted, anchor=0, before=0, after=1)
     find = functools.partial(message_search.find, search=search)
     page = await node.store.search(search, find)
     return page.messages[0].id if page.messages else NOTHING_UNREAD
@@ -245,8 +234,6 @@ def _by_ids(
     if len(ids) > MAX_PAGE:
         raise Refused(f"You can request at most {MAX_PAGE} messages at a time.")
     scope = scopes.everything_readable(reader)
-    if query.reach is not None:
-        scope = scopes.limited_to_reach(scope, query.reach)
     search = MessageSearch(scope, terms, 0, 0, 0)
 
     def find(connection: Connection) -> Page:

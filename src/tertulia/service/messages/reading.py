@@ -14,7 +14,7 @@ from tertulia.model.channels import Channel
 from tertulia.model.errors import Conflict
 from tertulia.model.messages import Message
 from tertulia.model.narrow import MessageSearch
-from tertulia.model.users import User
+from tertulia.model.users import User, as_present
 from tertulia.service.node import Caller, Node, retry_on_conflict
 from tertulia.state.messages import entries_of
 from tertulia.state.unread_bitmaps import ReadState
@@ -50,7 +50,7 @@ async def read_unchanged(
 def may_read(node: Node, user: User | None, message: Message) -> bool:
     """Whether the user (None: a spectator) can read the message now."""
     if user is not None:
-        present = node.state.users[user.id]
+        present = as_present(user, node.state.users[user.id])
         return present.is_active and channel_access.reads_message(node.state, present, message)
     channel = node.state.channels.get(message.channel_id)
     return (
@@ -64,7 +64,7 @@ def readable(node: Node, user: User | None, messages: Iterable[Message]) -> list
     """The messages for which `may_read` is true. Facts about channels are cached."""
     if user is None:
         return [message for message in messages if may_read(node, user, message)]
-    state, present = node.state, node.state.users[user.id]
+    state, present = node.state, as_present(user, node.state.users[user.id])
     if not present.is_active:
         return []
     is_open: dict[int | None, bool] = {None: False}

@@ -38,7 +38,7 @@ async def compose(
     `topic_of` returns the message's topic (None for direct messages). It is called only for content
     that mentions the topic's participants.
     """
-    rendered = await node.rendered(content, author.id)
+    rendered = await node.rendered(content, author.id, reach=author.reach)
     linked = [
         attachment
         for attachment in attachments.linked(node.state, content)

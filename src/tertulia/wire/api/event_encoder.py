@@ -1,15 +1,16 @@
 """Encode entries and transient events as the events of each queue."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
 from tertulia.delivery import queue as event_ids
 from tertulia.delivery.encoder import CachedEntry
+from tertulia.model.access_keys import Reach
 from tertulia.model.change import Change
 from tertulia.model.changes import AnyChange, Entry
-from tertulia.model.queues import QueueRecord
+from tertulia.model.queues import QueueRecord, Registration
 from tertulia.model.transients import Transient
 from tertulia.model.users import ReachedUser
 from tertulia.service.config import Config
@@ -43,12 +44,15 @@ class EventEncoder:
         config: Config,
         projections: Iterable[Projection[Any]],
         transients: TransientViews,
+        is_reached: Callable[[Reach, Event], bool],
     ) -> None:
+        """`is_reached` tells whether a limited access key gets an event."""
         self._state = state
         self._host = config.address_host
         self._dev = config.dev
         self._projections = {projection.of: projection for projection in projections}
         self._transients = transients
+        self._is_reached = is_reached
         self.encoded = 0
         """The number of encoded events; tests check that queues share them."""
 
@@ -122,6 +126,9 @@ class EventEncoder:
         view = projection.view(context, change, viewer)
         if view is None:
             return ()
+        reach = viewer.user.reach
+        if reach is not None:
+            return self._within_reach(context, change, view, viewer.registration, reach)
         encoded = cached.views.get((numbering, view))
         if encoded is None:
             encoded = cached.views[numbering, view] = projection.encoded(context, change, view)
@@ -132,6 +139,22 @@ class EventEncoder:
         types = registration.event_types
         return [body for tag, body in encoded if types is None or tag in types]
 
+    def _within_reach(
+        self,
+        context: ProjectionContext,
+        change: AnyChange,
+        view: Hashable,
+        registration: Registration,
+        reach: Reach,
+    ) -> Sequence[bytes]:
+        """Return the events of a view that a key with this reach gets."""
+        types = registration.event_types
+        return [
+            one.body
+            for event, one in self._projection(change).numbered(context, change, view)
+            if self._is_reached(reach, event) and (types is None or one.type in types)
+        ]
+
     def transient_audience(self, transient: Transient) -> Collection[int] | None:
         return self._transients.audience(self._state(), transient)
 
@@ -141,7 +164,8 @@ class EventEncoder:
         if viewer is None:
             return None
         event = self._transients.event(state, transient, viewer, self._host)
-        if event is None:
+        reach = viewer.user.reach
+        if event is None or (reach is not None and not self._is_reached(reach, event)):
             return None
         types = queue.registration.event_types
         if types is not None and event.__struct_config__.tag not in types:

@@ -90,12 +90,16 @@ class Projection(ABC, Generic[C]):
         """The events of a view, in order. Their number may depend only on the change and the
         view."""
 
+    def numbered(
+        self, context: ProjectionContext, change: C, view: Any
+    ) -> Iterable[tuple[Event, EncodedEvent]]:
+        """The events, and each as bytes."""
+        for index, event in enumerate(self.events(context, change, view)):
+            yield event, encoded(event, context.numbering, context.entry.seq, index)
+
     def encoded(self, context: ProjectionContext, change: C, view: Any) -> Sequence[EncodedEvent]:
         """The events as bytes."""
-        return [
-            encoded(event, context.numbering, context.entry.seq, index)
-            for index, event in enumerate(self.events(context, change, view))
-        ]
+        return [one for _, one in self.numbered(context, change, view)]
 
 
 Projections = tuple[Projection[Any], ...]

@@ -17,7 +17,7 @@ from tertulia.model.errors import Refused
 from tertulia.model.queues import Capabilities, QueueRecord, Registration
 from tertulia.state.state import State
 from tertulia.store.notes import QueueDeleted
-from tertulia.wire.api import narrow, sections
+from tertulia.wire.api import narrow, reached_events, sections
 from tertulia.wire.api.section import SectionContext
 from tertulia.wire.http.parameters import Doc, Reads
 from tertulia.wire.http.responses import Fragment, TooLongForOneTurn, fragmented
@@ -184,6 +184,11 @@ async def register(
         raise Refused("Guests can't receive events of all public channels.")
     if user is not None and not node.delivery.queues.has_room(user.id):
         raise Refused("Too many of this account's event queues are in use. Delete one and retry.")
+    fetch: Iterable[str] | None = fetch_event_types
+    if fetch is None:
+        fetch = event_types
+    if user is not None and user.reach is not None:
+        event_types, fetch = reached_events.chosen(event_types, fetch_event_types)
     gravatar = user is not None if client_gravatar is None else client_gravatar
     registration = Registration(
         event_types=None if event_types is None else _event_types(event_types),
@@ -197,9 +202,6 @@ async def register(
         key_id=call.key_id,
     )
     idle = idle_queue_timeout or node.config.queue_idle_seconds
-    fetch = fetch_event_types
-    if fetch is None:
-        fetch = event_types
     queues: list[QueueRecord] = []
 
     def queue(seq: int) -> QueueRecord:

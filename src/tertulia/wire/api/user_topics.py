@@ -144,7 +144,13 @@ def muted_topics_section(context: SectionContext) -> dict[str, Any]:
 def user_topics_section(context: SectionContext) -> dict[str, Any]:
     own = context.state.user_topics.of_user[context.viewer_id]
     empty_name = context.registration.capabilities.empty_topic_name
-    return {"user_topics": [user_topic(one, empty_topic_name=empty_name) for one in own]}
+    return {
+        "user_topics": [
+            user_topic(one, empty_topic_name=empty_name)
+            for one in own
+            if context.viewer is None or context.viewer.reaches(one.channel_id)
+        ]
+    }
 
 
 SECTIONS: Final[Sections] = {

@@ -14,17 +14,17 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from tertulia.domain.accounts.access_keys import KeyCapability
+from tertulia.domain.accounts.access_keys import NOTHING
 from tertulia.model.attachments import ADDRESS, SHOWN, Attachment
 from tertulia.model.errors import FilesUnavailable, MayNotOpen, Refused, Unavailable
-from tertulia.model.users import BotKind, User
+from tertulia.model.users import BotKind, ReachedUser, User
 from tertulia.pictures import BadPicture
 from tertulia.service import links
 from tertulia.service.files.uploads import may_open, thumbnail
 from tertulia.store.files import StoredFile
 from tertulia.wire.api.attachments import TICKET
 from tertulia.wire.api.exports import TICKET as EXPORT_TICKET
-from tertulia.wire.http.authentication import authenticated, owner_of_key
+from tertulia.wire.http.authentication import access_key_in, authenticated, owner_of_key
 from tertulia.wire.http.errors import error_response
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.rate_limits import read_for
@@ -257,18 +257,16 @@ async def _authorized(node: HttpNode, request: Request, path: str) -> Attachment
     return attachment
 
 
-_NEEDS: Final = frozenset({KeyCapability.EVERYTHING})
-
-
 def _caller(node: HttpNode, request: Request) -> User | None:
     """Authenticate by the Authorization header, by an API key in the URL (only for files), or by
     the session cookie."""
     api_key = request.query_params.get("api_key")
     if api_key is None or "authorization" in request.headers:
-        user = authenticated(node, request, _NEEDS)
+        user = authenticated(node, request, NOTHING)
     else:
-        user = owner_of_key(node, request, api_key, _NEEDS)
-    return user
+        user = owner_of_key(node, request, api_key, NOTHING)
+    key = access_key_in(request.scope)
+    return user if user is None or key is None else ReachedUser.of(user, key.reach)
 
 
 async def _file(

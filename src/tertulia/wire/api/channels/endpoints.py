@@ -75,7 +75,8 @@ def _is_selected(call: Call, user: User, channel: Channel, params: GetChannels) 
     state = call.state
     owner_id = user.bot.owner_id if user.bot is not None else None
     if (
-        params.include_owner_subscribed
+        user.reaches(channel.id)
+        and params.include_owner_subscribed
         and owner_id is not None
         and state.is_subscribed(owner_id, channel.id)
     ):

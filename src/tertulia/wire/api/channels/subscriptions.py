@@ -42,7 +42,7 @@ async def get_subscriptions(
     subscriptions = []
     for channel_id in sorted(state.channel_ids_of(user.id)):
         channel = state.channels[channel_id]
-        if channel.is_archived:
+        if channel.is_archived or not user.reaches(channel_id):
             continue
         subscription = state.subscriptions[(channel_id, user.id)]
         one = subscription_object(state, subscription, now, nulls=True)

@@ -1,6 +1,6 @@
 """Events of messages that were moved."""
 
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable
 from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET
@@ -104,6 +104,8 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         self, context: ProjectionContext, change: MessagesMoved, viewer: Viewer
     ) -> Hashable | None:
         state, user, moved = context.state, viewer.user, self._moved(change)
+        if user.reaches(change.channel_id) and not user.reaches(change.new_channel_id):
+            return self._left_reach(context, moved, viewer)
         channel = state.channels[change.new_channel_id]
         # A user who could read both channels at the time may have lost access to one since.
         before: Spans | None = None
@@ -155,6 +157,26 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
             arrivals=arrivals,
         )
 
+    def _left_reach(
+        self, context: ProjectionContext, moved: MoveIndex, viewer: Viewer
+    ) -> Hashable | None:
+        """Return the view of an access key that reaches only the old channel."""
+        source = context.state.channels[moved.change.channel_id]
+        spans = readable_at_entry(context, viewer.user, source)
+        lost = ranges_of(ids_at(moved.ids, moved.ids, places(moved.ids, spans)), moved.ids)
+        if not lost:
+            return None
+        capabilities = viewer.registration.capabilities
+        return _MoveView(
+            lost=lost,
+            moved_ids=(),
+            names_source=True,
+            flags=(),
+            empty_topic_name=capabilities.empty_topic_name,
+            bulk=capabilities.bulk_message_deletion,
+            arrivals=None,
+        )
+
     def _arrivals_view(
         self,
         context: ProjectionContext,
@@ -198,20 +220,18 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
             return view._replace(new=ranges_of(matches, moved.ids)) if matches else None
         return view
 
-    def encoded(
+    def numbered(
         self, context: ProjectionContext, change: MessagesMoved, view: Any
-    ) -> Sequence[EncodedEvent]:
+    ) -> Iterable[tuple[Event, EncodedEvent]]:
         # Each arrival has a fixed index: others may be deleted before the next encoding.
         index_of = {one.message_id: index for index, one in enumerate(change.arrivals)}
         next_index = len(index_of)
-        events = []
         for event in self.events(context, change, view):
             if isinstance(event, MessageEvent):
                 index = index_of[event.message.id]
             else:
                 index, next_index = next_index, next_index + 1
-            events.append(encoded(event, context.numbering, context.entry.seq, index))
-        return events
+            yield event, encoded(event, context.numbering, context.entry.seq, index)
 
     def events(
         self, context: ProjectionContext, change: MessagesMoved, view: Any

@@ -8,7 +8,7 @@ from tertulia.domain import channel_access, permissions
 from tertulia.domain.messages.narrow import NarrowTerm, needs_account
 from tertulia.model.errors import NoSuchMessage, NotAuthenticated, Refused
 from tertulia.model.messages import Message
-from tertulia.model.users import User
+from tertulia.model.users import User, as_present
 from tertulia.service.messages.flags import ReaderFlags
 from tertulia.service.messages.history import (
     FoundMessages,
@@ -178,7 +178,7 @@ async def _encoded(
 ) -> list[bytes]:
     """Return the messages as JSON for the user (None: a spectator)."""
     state, extras = call.state, matches.extras
-    user = None if user is None else state.users[user.id]
+    user = None if user is None else as_present(user, state.users[user.id])
     host = call.node.config.address_host
     messages = EncodedMessages(call.node.encoded_messages, state, user, host, form)
     own = None if user is None else ReaderFlags(state, user.id)

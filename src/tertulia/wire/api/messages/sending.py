@@ -197,7 +197,9 @@ async def render_message(
 ) -> RenderMessageResponse:
     """Render Markdown as it would appear in a message."""
     content = names.message_content(content)
-    return RenderMessageResponse(rendered=(await call.node.rendered(content, call.user.id)).html)
+    return RenderMessageResponse(
+        rendered=(await call.node.rendered(content, call.user.id, reach=call.reach)).html
+    )
 
 
 class CommandResponse(ApiResponse, kw_only=True):

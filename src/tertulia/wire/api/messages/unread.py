@@ -200,7 +200,7 @@ def starred(context: SectionContext) -> dict[str, Any]:
 def recent_directs(context: SectionContext) -> dict[str, Any]:
     """The viewer's direct conversations, most recent first."""
     state, viewer = context.state, context.viewer
-    own = () if viewer is None else state.directs.of_user[viewer.id]
+    own = state.directs.of_user[viewer.id] if viewer is not None and viewer.reaches(None) else ()
     conversations = [
         RecentConversation(
             max_message_id=conversation.last_message_id,

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NamedTuple
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import permissions
-from tertulia.domain.accounts import deactivation, users
+from tertulia.domain.accounts import access_keys, deactivation, users
 from tertulia.domain.messages.deleting import DeletionScope
 from tertulia.model.errors import NotPermitted, Refused
 from tertulia.model.users import Role, User
@@ -123,6 +123,11 @@ async def get_users(
     if user_ids is not None and (after or limit is not None):
         raise Refused("'after' and 'limit' can't be combined with 'user_ids'.")
     form = UserFormat(client_gravatar, include_custom_profile_fields)
+    if call.reach is not None:
+        reached = [one.id for one in access_keys.people_reached(call.state, call.user)]
+        wanted = reached if user_ids is None else sorted(set(user_ids).intersection(reached))
+        members = _listed(call, form, [one for one in wanted if one > after])
+        return UsersResponse(members=members, next_after=UNSET if limit is None else None)
     if user_ids is None:
         return await call.node.fragments.in_turns(lambda: _encoded_page(call, form, after, limit))
     known = [one for one in sorted(set(user_ids)) if one in call.state.users]

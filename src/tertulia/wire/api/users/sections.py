@@ -6,6 +6,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from tertulia.domain import permissions
+from tertulia.domain.accounts import access_keys
 from tertulia.model.users import Role, User
 from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.api.users import objects
@@ -31,6 +32,8 @@ def accounts(context: SectionContext) -> dict[str, Any]:
     """The accounts that the viewer can see, and the viewer's own; if there are more than the client
     wants, only the most important ones."""
     state, viewer = context.state, context.viewer
+    if viewer is not None and viewer.reach is not None:
+        return _reached(context, viewer)
     ranges = objects.by_visibility(state, viewer)
     form = UserFormat(
         client_gravatar=context.registration.client_gravatar,
@@ -66,6 +69,29 @@ def accounts(context: SectionContext) -> dict[str, Any]:
         **listed,
         "cross_realm_bots": bots,
         **(_SPECTATOR if viewer is None else _own(context, viewer)),
+    }
+
+
+def _reached(context: SectionContext, viewer: User) -> dict[str, Any]:
+    """The accounts that the viewer's limited access key reaches."""
+    state, host = context.state, context.host
+    form = UserFormat(
+        client_gravatar=context.registration.client_gravatar, with_profile=True, with_activity=False
+    )
+
+    def objects_of(which: Callable[[User], bool]) -> list[UserObject]:
+        return [user_object(state, viewer, user, host, form) for user in people if which(user)]
+
+    people = access_keys.people_reached(state, viewer)
+    bots = (state.users[user_id] for user_id in sorted(state.users.bots))
+    form_of_bots = form._replace(with_activity=True)
+    return {
+        "realm_users": objects_of(objects.active),
+        "realm_non_active_users": objects_of(objects.deactivated),
+        "cross_realm_bots": [
+            user_object(state, viewer, bot, host, form_of_bots) for bot in bots if bot.is_system_bot
+        ],
+        **_own(context, viewer),
     }
 
 
