@@ -1,12 +1,15 @@
-"""Importing an organization with 1,000,000 messages, and continuing after it was killed."""
+"""Importing exports of each kind, and continuing after the process was killed."""
 
 import hashlib
 import json
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 
@@ -20,7 +23,8 @@ from tertulia.service.config import Config
 from tertulia.store.database import READING
 from tertulia.store.store import database_at
 
-MESSAGES = 1_000_000
+MESSAGES: Final = {"zulip": 1_000_000}
+OTHER_MESSAGES = 200_000
 QUICK_MESSAGES = 20_000
 RATE = 5000.0
 """Messages per second."""
@@ -29,49 +33,70 @@ MEMORY = 300 * 2**20
 
 
 def _measure(bench: Bench) -> Iterator[Line]:
-    messages = QUICK_MESSAGES if bench.quick else MESSAGES
     for kind in KINDS:
-        with bench.datasets.empty() as config:
-            figures, peak = _run(config, kind, messages)
-            whole = _digest(config)
-        with bench.datasets.empty() as config:
-            _killed(config, kind, messages)
-            _run(config, kind, messages)
-            is_equal = _digest(config) == whole
-        title = f"import {messages:,} messages, {kind}"
-        rate = messages / figures["seconds"]
-        yield Line(
-            f"import_{kind}",
-            title,
-            "/s",
-            [rate],
-            cpu=figures["cpu"] / messages,
-            targets=[
-                Target("", rate, RATE, "/s", at_least=True),
-                Target("equal after it was killed", float(is_equal), 1.0, "", at_least=True),
-            ],
-            more={"rendering_cpu_per_message": figures["others_cpu"] / messages},
-        )
-        yield Line(
-            f"import_{kind}_memory",
-            f"{title}: peak memory of all processes",
-            "MiB",
-            [peak],
-            targets=[Target("", peak, MEMORY, "MiB")],
-        )
+        messages = QUICK_MESSAGES if bench.quick else MESSAGES.get(kind, OTHER_MESSAGES)
+        with _written_export(bench.directory / "export", kind, messages) as export:
+            yield from _lines(bench, kind, export, messages)
 
 
-def _started(config: Config, kind: str, messages: int) -> "subprocess.Popen[str]":
-    given = msgspec.json.encode(config).decode()
-    command = [sys.executable, "-m", "bench.importing", "--kind", kind, "--config", given]
-    return subprocess.Popen(
-        [*command, "--messages", str(messages)], stdout=subprocess.PIPE, text=True
+def _lines(bench: Bench, kind: str, export: Path, messages: int) -> Iterator[Line]:
+    with bench.datasets.empty() as config:
+        figures, peak = _run(config, kind, export)
+        whole = _digest(config)
+    with bench.datasets.empty() as config:
+        _killed(config, kind, export, messages // 2)
+        resumed, _ = _run(config, kind, export)
+        reports = [
+            {name: one[name] for name in ("imported", "skipped", "changed")}
+            for one in (figures, resumed)
+        ]
+        is_equal = _digest(config) == whole and reports[0] == reports[1]
+    title = f"import {messages:,} messages, {kind}"
+    rate = messages / figures["seconds"]
+    yield Line(
+        f"import_{kind}",
+        title,
+        "/s",
+        [rate],
+        cpu=figures["cpu"] / messages,
+        targets=[
+            Target("", rate, RATE, "/s", at_least=True),
+            Target("equal after it was killed", float(is_equal), 1.0, "", at_least=True),
+        ],
+        more={"rendering_cpu_per_message": figures["others_cpu"] / messages},
+    )
+    yield Line(
+        f"import_{kind}_memory",
+        f"{title}: peak memory of all processes",
+        "MiB",
+        [peak],
+        targets=[Target("", peak, MEMORY, "MiB")],
     )
 
 
-def _run(config: Config, kind: str, messages: int) -> tuple[dict[str, float], int]:
+@contextmanager
+def _written_export(directory: Path, kind: str, messages: int) -> Iterator[Path]:
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir()
+    command = [sys.executable, "-m", "bench.importing", kind, "--write", str(messages)]
+    written = subprocess.run(
+        [*command, str(directory)], check=True, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield Path(written.stdout.strip())
+    finally:
+        shutil.rmtree(directory)
+
+
+def _started(config: Config, kind: str, export: Path) -> "subprocess.Popen[str]":
+    given = msgspec.json.encode(config).decode()
+    command = [sys.executable, "-m", "bench.importing", kind, "--config", given, str(export)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def _run(config: Config, kind: str, export: Path) -> tuple[dict[str, Any], int]:
     """Import everything. Return what the process printed, and its peak memory in bytes."""
-    process = _started(config, kind, messages)
+    process = _started(config, kind, export)
     most = 0
     while process.poll() is None:
         with suppress(OSError, ValueError):  # One has just ended.
@@ -83,10 +108,10 @@ def _run(config: Config, kind: str, messages: int) -> tuple[dict[str, float], in
     return json.loads(output), most
 
 
-def _killed(config: Config, kind: str, messages: int) -> None:
-    """Import about half, and kill the process."""
-    process = _started(config, kind, messages)
-    while process.poll() is None and _written(config) < messages // 2:
+def _killed(config: Config, kind: str, export: Path, messages: int) -> None:
+    """Import about that many messages, and kill the process."""
+    process = _started(config, kind, export)
+    while process.poll() is None and _written(config) < messages:
         time.sleep(0.05)  # Likewise.
     process.kill()
     process.communicate()

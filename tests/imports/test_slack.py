@@ -81,7 +81,7 @@ def test_people_have_their_roles_and_profiles(tmp_path: Path) -> None:
         "Ada Lovelace",
     )
     assert found["U1ANN"].address == "ann@example.com"
-    assert (found["U1ANN"].timezone, found["U5OFF"].timezone) == ("Europe/Lisbon", "")
+    assert (found["U1ANN"].timezone, found["U5OFF"].timezone) == ("Europe/Lisbon", "Nowhere/Land")
     inactive = {key for key, one in found.items() if not one.is_active}
     assert inactive == {"U5OFF", "U6EXT", "U7BOT", "USLACKBOT"}
     assert {key for key, one in found.items() if one.bot is not None} == {"U7BOT", "USLACKBOT"}

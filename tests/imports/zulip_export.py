@@ -221,7 +221,7 @@ def _realm(level: Level) -> dict[str, Any]:
         ],
         "zerver_botconfigdata": [{"id": 1, "bot_profile": PROGRAM, "key": "unit", "value": "m"}],
         "zerver_botstoragedata": [{"id": 1, "bot_profile": PROGRAM, "key": "last", "value": "42"}],
-        "zerver_stream": [_channel(level, KITCHEN, "kitchen"), *_other_channels(level)],
+        "zerver_stream": [channel(level, KITCHEN, "kitchen"), *_other_channels(level)],
         "zerver_defaultstream": [{"id": 1, "realm": 2, "stream": KITCHEN}],
         "zerver_recipient": [
             *({"id": 100 + who, "type": 1, "type_id": who} for who in (ANN, BEN, CLEO, GUS)),
@@ -239,9 +239,9 @@ def _realm(level: Level) -> dict[str, Any]:
             *(subscription(10 + n, who, 150) for n, who in enumerate((ANN, BEN, GUS))),
         ],
         "zerver_reaction": [
-            _reaction(1, BEN, 101, "+1", "1f44d"),
-            _reaction(2, ANN, 101, "pot", "7", "realm_emoji"),
-            _reaction(3, ANN, 103, "zulip", "zulip", "zulip_extra_emoji"),
+            reaction(1, BEN, 101, "+1", "1f44d"),
+            reaction(2, ANN, 101, "pot", "7", "realm_emoji"),
+            reaction(3, ANN, 103, "zulip", "zulip", "zulip_extra_emoji"),
         ],
         "zerver_realmemoji": [
             {"id": 7, "author": ANN, "name": "pot", "file_name": "pot.png", "deactivated": False}
@@ -318,7 +318,7 @@ def _realm(level: Level) -> dict[str, Any]:
         realm["zerver_navigationview"] = [
             {"id": 1, "user": BEN, "fragment": "narrow/is/starred", "is_pinned": True, "name": None}
         ]
-    realm.update(_groups(level))
+    realm.update(groups(level))
     return realm
 
 
@@ -381,7 +381,7 @@ def _settings(level: Level) -> Row:
     }
 
 
-def _channel(level: Level, key: int, name: str, **values: Any) -> Row:
+def channel(level: Level, key: int, name: str, **values: Any) -> Row:
     common = {
         "id": key,
         "name": name,
@@ -415,12 +415,12 @@ def _other_channels(level: Level) -> list[Row]:
         level, "attic"
     )
     return [
-        _channel(level, OFFICE, "office", invite_only=True, history_public_to_subscribers=False),
-        _channel(level, ATTIC, name, deactivated=True),
+        channel(level, OFFICE, "office", invite_only=True, history_public_to_subscribers=False),
+        channel(level, ATTIC, name, deactivated=True),
     ]
 
 
-def _groups(level: Level) -> dict[str, list[Row]]:
+def groups(level: Level) -> dict[str, list[Row]]:
     system = [
         {"id": key, "name": name, "description": name, "is_system_group": True}
         for name, key in GROUP_IDS.items()
@@ -475,9 +475,7 @@ def _field(key: int, name: str, kind: int, data: str = "") -> Row:
     }
 
 
-def _reaction(
-    key: int, who: int, of: int, name: str, code: str, kind: str = "unicode_emoji"
-) -> Row:
+def reaction(key: int, who: int, of: int, name: str, code: str, kind: str = "unicode_emoji") -> Row:
     return {
         "id": key,
         "user_profile": who,

@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -47,6 +48,8 @@ class Downloads:
         self._check = check
         self._new_web = new_web or (lambda: Web(at_once=AT_ONCE))
         self._waiting: deque[str] = deque()
+        self._lock = threading.Lock()
+        """Of `_waiting`: files are opened while the next messages are read."""
         self._running: dict[str, Future[Path]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -55,18 +58,21 @@ class Downloads:
 
     def plan(self, urls: Iterable[str]) -> None:
         """Note which files will be opened next."""
-        self._waiting.extend(urls)
+        with self._lock:
+            self._waiting.extend(urls)
 
     def open(self, url: str) -> BinaryIO:
         """Return a file, and begin to fetch the next ones. Raises FileUnavailable."""
-        while self._waiting and url in self._waiting and self._waiting[0] != url:
-            unneeded = self._running.pop(self._waiting.popleft(), None)
-            if unneeded is not None:
-                unneeded.cancel()
-        if self._waiting and self._waiting[0] == url:
-            self._waiting.popleft()
+        with self._lock:
+            while self._waiting and url in self._waiting and self._waiting[0] != url:
+                unneeded = self._running.pop(self._waiting.popleft(), None)
+                if unneeded is not None:
+                    unneeded.cancel()
+            if self._waiting and self._waiting[0] == url:
+                self._waiting.popleft()
+            next_ones = tuple(islice(self._waiting, AT_ONCE - 1))
         future = self._running.pop(url, None) or self._begin(url)
-        for following in list(self._waiting)[: AT_ONCE - 1]:
+        for following in next_ones:
             if following not in self._running and len(self._running) < AT_ONCE:
                 self._running[following] = self._begin(following)
         try:

@@ -8,6 +8,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import aclosing
 from itertools import islice
 from typing import Final, TypeVar
 
@@ -289,25 +290,18 @@ class Importer:
         preparation = Preparation(
             self._log, self._source, self._ids, files, self._site, self._processes
         )
-        written: asyncio.Task[None] | None = None
         try:
             known = iter(_ids_of(progress.unread_ids))
-            is_written = progress.read_position != progress.position
-            async for batch in preparation.batches(progress.read_position):
-                if is_written:  # Only its read state is missing.
-                    messages = batch.source.messages
-                    self._add_read(read, messages, islice(known, len(messages)))
-                    is_written = batch.source.position != progress.position
-                    continue
-                await preparation.prepare(batch)
-                if written is not None:
-                    await written
-                # Written while the next ones are read and rendered.
-                written = asyncio.create_task(self._write(writer, batch, read))
+            batches = preparation.batches(progress.read_position, progress.position)
+            async with aclosing(batches):
+                async for batch in batches:
+                    if batch.prepared:
+                        await self._write(writer, batch, read)
+                    else:  # Only its read state is missing.
+                        messages = batch.source.messages
+                        self._add_read(read, messages, islice(known, len(messages)))
         finally:
             preparation.close()
-            if written is not None:
-                await written
         await self._write_read_state(read)
         await self._apply(writer, len(plan))
         self._next("end")

@@ -2,8 +2,9 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator
-from typing import Final
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, suppress
+from typing import Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,6 +29,8 @@ MAX_EDITS: Final = 1000
 EMPTY: Final = "(empty message)"
 """The content of messages that had none: all messages here have some."""
 
+T = TypeVar("T")
+
 
 class PreparedMessage(Struct, frozen=True, kw_only=True):
     """A message whose files are stored and whose texts are rendered."""
@@ -50,10 +53,11 @@ class PreparedBatch(Struct, kw_only=True):
     report: ImportReport
     """What was noticed about it."""
     prepared: list[PreparedMessage] = []
+    """Empty if it's written already."""
 
 
 class Preparation:
-    """Reads batches from a source, and prepares them."""
+    """Reads batches from a source, and prepares them: the next one while one is written."""
 
     def __init__(
         self,
@@ -76,14 +80,41 @@ class Preparation:
         """End the processes that render."""
         self._pool.close()
 
-    async def batches(self, after: str) -> AsyncIterator[PreparedBatch]:
-        """Yield the batches after the position, unprepared. Raises SourceError."""
+    async def batches(self, after: str, written: str) -> AsyncGenerator[PreparedBatch]:
+        """Yield the batches after the position. Those up to `written`, a later position, are
+        unprepared. Raises SourceError."""
+        async with (
+            aclosing(_ahead(self._read(after))) as read,
+            aclosing(_ahead(self._prepared(read, after != written, written))) as prepared,
+        ):
+            async for batch in prepared:
+                yield batch
+
+    async def _read(self, after: str) -> AsyncIterator[PreparedBatch]:
         report = ImportReport()
         batches = read_batches(self._source, after, report)
-        while (batch := await asyncio.to_thread(next, batches, None)) is not None:
+        while True:
+            reading = asyncio.ensure_future(asyncio.to_thread(next, batches, None))
+            try:
+                batch = await asyncio.shield(reading)
+            except asyncio.CancelledError:
+                await asyncio.wait([reading])  # The source must not be closed in the meantime.
+                raise
+            if batch is None:
+                return
             yield PreparedBatch(source=batch, report=report.taken())
 
-    async def prepare(self, batch: PreparedBatch) -> None:
+    async def _prepared(
+        self, batches: AsyncIterator[PreparedBatch], is_written: bool, written: str
+    ) -> AsyncIterator[PreparedBatch]:
+        async for batch in batches:
+            if is_written:
+                is_written = batch.source.position != written
+            else:
+                await self._prepare(batch)
+            yield batch
+
+    async def _prepare(self, batch: PreparedBatch) -> None:
         """Render the texts and store the files."""
         texts: list[Text] = []
         contents: list[str] = []
@@ -168,3 +199,20 @@ class Preparation:
             elif source.otherwise:
                 content = content.replace(f"{ADDRESS}{source.path}", source.otherwise)
         return content, tuple(found)
+
+
+async def _ahead(items: AsyncIterator[T]) -> AsyncGenerator[T]:
+    """Yield the items. The next one is made while the consumer uses one."""
+
+    async def following() -> T | None:
+        return await anext(items, None)
+
+    task = asyncio.create_task(following())
+    try:
+        while (item := await task) is not None:
+            task = asyncio.create_task(following())
+            yield item
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError, Exception):
+            await task

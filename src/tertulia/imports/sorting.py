@@ -7,6 +7,7 @@ there they are imported, and an interrupted import continues at an offset.
 
 import bisect
 import heapq
+import os
 import shutil
 import struct
 from collections.abc import Iterable, Iterator, Set
@@ -22,7 +23,7 @@ from tertulia.imports.archive import LEAST_FREE
 from tertulia.imports.records import Key, SourceMessage
 from tertulia.imports.references import with_message_keys
 from tertulia.imports.report import ImportReport
-from tertulia.imports.source import MessageBatch, SourceError
+from tertulia.imports.source import BATCH_BYTES, MessageBatch, SourceError
 from tertulia.imports.threads import ThreadTopics
 
 RUN_BYTES: Final = 24 * 1024 * 1024
@@ -195,12 +196,16 @@ class SortedMessages:
 def _read_messages(
     file: BinaryIO, decoder: msgspec.msgpack.Decoder[SourceMessage], unread: "UnreadMarks"
 ) -> Iterator[SourceMessage]:
+    size = 0
     for _ in range(AT_ONCE):
         header = file.read(_LENGTH.size)
-        if not header:
+        if not header or size > BATCH_BYTES:
+            file.seek(-len(header), os.SEEK_CUR)
             return
-        message = decoder.decode(file.read(_LENGTH.unpack(header)[0]))
+        length = _LENGTH.unpack(header)[0]
+        message = decoder.decode(file.read(length))
         waiting = unread.of(message)
+        size += length + 8 * len(waiting)
         yield replace(message, unread_by=waiting) if waiting else message
 
 

@@ -22,6 +22,7 @@ from tertulia.imports.report import ImportReport
 from tertulia.imports.slack import values
 from tertulia.imports.slack.conversations import SlackConversation
 from tertulia.imports.slack.senders import SlackSender, sender_of
+from tertulia.imports.source import BATCH_BYTES
 from tertulia.imports.threads import ThreadTopics
 
 MAX_FILE: Final = 64 * 1024 * 1024
@@ -32,7 +33,6 @@ MAX_MESSAGE: Final = 16 * 1024 * 1024
 """Bytes of a message in an export."""
 MAX_SENDERS: Final = 100_000
 """Senders that the export has no records of."""
-BATCH_BYTES: Final = 4 * 1024 * 1024
 PARTS: Final = 16
 """Messages that one of Slack may become: keys leave room for them."""
 _VERSION: Final = 1

@@ -1,7 +1,6 @@
 """The people, bots, groups, channels, and emoji of an export."""
 
 import re
-import zoneinfo
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -156,7 +155,6 @@ class SlackRecords:
                 "values of custom profile fields", "The export doesn't name these fields.", name
             )
         is_active = not (user.get("deleted") is True or is_bot or is_elsewhere)
-        zone = text(user, "tz")
         return SourceUser(
             key=key,
             full_name=name,
@@ -165,7 +163,7 @@ class SlackRecords:
             is_active=is_active,
             is_placeholder=is_elsewhere,
             invitable=is_active,
-            timezone=zone if zone in zoneinfo.available_timezones() else "",
+            timezone=text(user, "tz"),
             avatar=self._avatar(key, profile),
             bot=SourceBot() if is_bot else None,
             profile={one: value for one in fields if (value := _profile_value(user, one))},

@@ -5,13 +5,15 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct, field
+from pyroaring import BitMap
 
 from tertulia.imports.records import (
-    Key,
     SourceAttachment,
     SourceEdit,
     SourceMessage,
@@ -19,19 +21,27 @@ from tertulia.imports.records import (
     SourceReminder,
     SourceSubmessage,
 )
-from tertulia.imports.source import MessageBatch, SourceError
+from tertulia.imports.source import BATCH_BYTES, MessageBatch, SourceError
 from tertulia.imports.zulip.links import LocalLinks
 from tertulia.imports.zulip.organization import attachment, reminders
 from tertulia.imports.zulip.realm import ExportedRealm
 from tertulia.imports.zulip.rows import Row, clean, number, seconds, text, valid
 from tertulia.imports.zulip.subscriptions import HISTORICAL, Conversations
-from tertulia.imports.zulip.tables import message_files, tables
+from tertulia.imports.zulip.tables import (
+    ANYTHING,
+    COUNTED,
+    READERS,
+    ReaderRow,
+    message_files,
+    tables,
+)
 from tertulia.model.messages import Flag
 from tertulia.model.reactions import EXTRA_NAMES, EmojiKind
 
 BATCH: Final = 500
 MAX_MESSAGES: Final = 100_000
 """In a file: Zulip writes 1,000."""
+_LONG: Final = ("content", "edit_history")
 MAX_EDITS: Final = 1000
 """Edits of one message that come along: the newest."""
 MAX_REACTIONS: Final = 10_000
@@ -48,6 +58,7 @@ _FLAGS: Final = {
     HISTORICAL: Flag.RECORD,
 }
 _FLAGGED: Final = sum(_FLAGS)
+_ID: Final = itemgetter("id")
 _KINDS: Final = {
     "unicode_emoji": EmojiKind.UNICODE,
     "realm_emoji": EmojiKind.CUSTOM,
@@ -70,17 +81,20 @@ _FIELDS: Final = frozenset(
 
 
 class _Readers(Struct):
-    """What its readers have done with a message."""
+    """What its readers have done with a message, but for having read it. They are positions in the
+    list of people, since a message can have 100,000."""
 
-    unread_by: list[int] = field(default_factory=list)
-    flags: dict[Key, Flag] = field(default_factory=dict)
+    unread_by: BitMap = field(default_factory=BitMap)
+    flags: dict[int, BitMap] = field(default_factory=dict)
+    """By mask."""
+
+    @property
+    def size(self) -> int:
+        """What they take in a batch, in bytes."""
+        return 8 * len(self.unread_by) + 100 * sum(map(len, self.flags.values()))
 
 
-class _MessageFile(Struct):
-    messages: list[Row]
-    """Ascending by ID."""
-    readers: dict[int, _Readers]
-    """By message. Messages that everyone has read needn't have an entry."""
+_NO_READERS: Final = _Readers()
 
 
 class MessageReader:
@@ -95,14 +109,16 @@ class MessageReader:
         self._clients = {
             number(row, "id"): text(row, "name")[:100] for row in realm.rows("zerver_client")
         }
-        self._people = {
-            row["id"]: row["id"]
-            for table in ("zerver_userprofile", "zerver_userprofile_mirrordummy")
-            for row in realm.rows(table)
-            if number(row, "id") is not None
-        }
-        """Their IDs, so that a user is the same object in each row."""
-        self._people.update((key, key) for key in conversations.system_bots)
+        self._people = [
+            *(
+                row["id"]
+                for table in ("zerver_userprofile", "zerver_userprofile_mirrordummy")
+                for row in realm.rows(table)
+                if number(row, "id") is not None
+            ),
+            *conversations.system_bots,
+        ]
+        self._positions = {key: n for n, key in enumerate(self._people)}
         self._reminders: dict[int, list[SourceReminder]] = defaultdict(list)
         for message, reminder in reminders(realm):
             self._reminders[message].append(reminder)
@@ -116,10 +132,12 @@ class MessageReader:
         for n, path in enumerate(message_files(self._directory), 1):
             if n < first:
                 continue
-            file = self._read(path)
-            start = offset if n == first else 0
-            for begin in range(start, len(file.messages), BATCH):
-                rows = file.messages[begin : begin + BATCH]
+            readers = self._readers(path)
+            position = 0
+            for rows in self._batches(path, readers):
+                position += len(rows)
+                if n == first and position <= offset:
+                    continue
                 if rows[0]["id"] <= last_id:
                     self._report.change(
                         "messages",
@@ -128,79 +146,80 @@ class MessageReader:
                         len(rows),
                     )
                 last_id = rows[-1]["id"]
-                yield MessageBatch(self._messages(rows, file), f"{n}:{begin + len(rows)}")
+                yield MessageBatch(self._messages(rows, readers), f"{n}:{position}")
 
-    def _read(self, path: Path) -> _MessageFile:
-        messages: list[Row] = []
-        readers: dict[int, _Readers] = {}
-        is_reversed = False
-        for table, rows in tables(path):
-            if table == "zerver_message":
-                self._note_fields(rows)
-                messages += valid(rows, "messages", ("sender", "recipient"), self._report)
-                if len(messages) > MAX_MESSAGES:
-                    raise SourceError(
-                        f"{path.name} has more than {MAX_MESSAGES:,} messages. Zulip writes 1,000"
-                        " into a file."
-                    )
-                readers.update((row["id"], _Readers()) for row in messages[-len(rows) :])
-            elif table == "zerver_usermessage":
-                if rows and not messages:
-                    is_reversed = True
-                self._read_flags(rows, readers)
-        if is_reversed:
-            for table, rows in tables(path):
-                if table == "zerver_usermessage":
-                    self._read_flags(rows, readers)
-        messages.sort(key=lambda row: row["id"])
-        return _MessageFile(messages, readers)
+    def _batches(self, path: Path, readers: Mapping[int, _Readers]) -> Iterator[list[Row]]:
+        """Yield the rows of messages, in batches that are bounded in number and size."""
+        batch: list[Row] = []
+        size = 0
+        for table, rows in tables(path, {**COUNTED, "zerver_message": ANYTHING}):
+            if table != "zerver_message":
+                continue
+            self._note_fields(rows)
+            for row in valid(rows, "messages", ("sender", "recipient"), self._report):
+                own = sum(len(v) for name in _LONG if isinstance(v := row.get(name), str | list))
+                own += readers.get(row["id"], _NO_READERS).size
+                if batch and (len(batch) >= BATCH or size + own > BATCH_BYTES):
+                    yield sorted(batch, key=_ID)
+                    batch, size = [], 0
+                batch.append(row)
+                size += own
+        if batch:
+            yield sorted(batch, key=_ID)
 
-    def _read_flags(self, rows: Sequence[Any], readers: dict[int, _Readers]) -> None:
-        """Note what isn't just read. There are a row for each message and reader, so this is
-        short."""
-        for row in rows:
-            try:
-                mask = row["flags_mask"]
-                flags = mask & _FLAGGED
-                if mask & READ and not flags:
-                    continue
-                found = readers.get(row["message"])
-                user = self._people.get(row["user_profile"])
-            except (KeyError, TypeError):
-                self._report.skip(
-                    "flags", "A row of the export lacks a field, or has the wrong type.", row
+    def _readers(self, path: Path) -> dict[int, _Readers]:
+        """Return by message what isn't just read. A file has a row for each message and reader, so
+        this is short."""
+        found: dict[int, _Readers] = defaultdict(_Readers)
+        for table, rows in tables(path, {**COUNTED, **READERS}):
+            if table != "zerver_usermessage":
+                continue
+            for row in rows:
+                mask = row.flags_mask if type(row) is ReaderRow else -1
+                if not mask & READ or mask & _FLAGGED:
+                    self._note_reader(row, found)
+            if len(found) > MAX_MESSAGES:
+                raise SourceError(
+                    f"{path.name} has more than {MAX_MESSAGES:,} messages. Zulip writes 1,000 into"
+                    " a file."
                 )
-                continue
-            if found is None:
-                continue
-            if user is None:
-                self._report.skip("flags", "The person isn't in the export.", row)
-                continue
-            if not mask & READ and not mask & HISTORICAL:
-                found.unread_by.append(user)
-            if flags:
-                found.flags[user] = _flags(flags)
+        return found
 
-    def _messages(self, rows: Sequence[Row], file: _MessageFile) -> tuple[SourceMessage, ...]:
-        between = rows[0]["id"], rows[-1]["id"]
-        known = {row["id"] for row in rows}
-        reactions = self._reactions(between, known)
+    def _note_reader(self, row: Any, found: dict[int, _Readers]) -> None:
+        try:
+            row = msgspec.convert(row, ReaderRow)
+        except msgspec.ValidationError:
+            self._report.skip(
+                "flags", "A row of the export lacks a field, or has the wrong type.", row
+            )
+            return
+        position = self._positions.get(row.user_profile)
+        if position is None:
+            self._report.skip("flags", "The person isn't in the export.", row)
+            return
+        readers, flags = found[row.message], row.flags_mask & _FLAGGED
+        if not row.flags_mask & (READ | HISTORICAL):
+            readers.unread_by.add(position)
+        if flags:
+            readers.flags.setdefault(flags, BitMap()).add(position)
+
+    def _messages(
+        self, rows: Sequence[Row], readers: Mapping[int, _Readers]
+    ) -> tuple[SourceMessage, ...]:
+        keys = [row["id"] for row in rows]
+        reactions = self._reactions(keys)
         attachments: dict[int, list[SourceAttachment]] = defaultdict(list)
-        for one in self._realm.scratch.of_messages("attachments", *between):
-            if one[0] in known:
-                attachments[one[0]].append(attachment(one))
+        for one in self._realm.scratch.of_messages("attachments", keys):
+            attachments[one[0]].append(attachment(one))
         submessages: dict[int, list[SourceSubmessage]] = defaultdict(list)
-        for message, user, kind, content in self._realm.scratch.of_messages(
-            "submessages", *between
-        ):
-            if message in known:
-                submessages[message].append(SourceSubmessage(user, kind, content))
+        for message, user, kind, content in self._realm.scratch.of_messages("submessages", keys):
+            submessages[message].append(SourceSubmessage(user, kind, content))
         found = []
         for row in rows:
             key, sender, recipient = row["id"], row["sender"], row["recipient"]
             channel = self._conversations.channel(recipient)
             topic = _topic(row, "subject")
-            readers = file.readers[key]
+            own = readers.get(key, _NO_READERS)
             found.append(
                 SourceMessage(
                     key=key,
@@ -214,23 +233,21 @@ class MessageReader:
                     edits=tuple(self._edits(row, topic)),
                     reactions=tuple(reactions.get(key, ())),
                     submessages=tuple(submessages.get(key, ())),
-                    flags=readers.flags,
-                    unread_by=tuple(readers.unread_by),
+                    flags={
+                        self._people[n]: _flags(mask)
+                        for mask, positions in own.flags.items()
+                        for n in positions
+                    },
+                    unread_by=tuple(self._people[n] for n in own.unread_by),
                     attachments=tuple(attachments.get(key, ())),
                     reminders=tuple(self._reminders.get(key, ())),
                 )
             )
         return tuple(found)
 
-    def _reactions(
-        self, between: tuple[int, int], known: set[int]
-    ) -> Mapping[int, Iterable[SourceReaction]]:
+    def _reactions(self, keys: Sequence[int]) -> Mapping[int, Iterable[SourceReaction]]:
         found: dict[int, dict[tuple[int, str, str], SourceReaction]] = defaultdict(dict)
-        for message, user, kind, code, name in self._realm.scratch.of_messages(
-            "reactions", *between
-        ):
-            if message not in known:
-                continue
+        for message, user, kind, code, name in self._realm.scratch.of_messages("reactions", keys):
             ours = _KINDS.get(kind)
             if ours is None or not _CODES[ours].fullmatch(code) or len(name) > _MAX_EMOJI_NAME:
                 self._report.skip("reactions", "The emoji doesn't exist.", name)

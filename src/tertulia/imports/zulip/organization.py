@@ -134,7 +134,7 @@ class ZulipOrganization:
                 if text(row, "fragment")
             ),
             attachments=tuple(
-                attachment(row) for row in self._realm.scratch.of_messages("attachments", 0, 0)
+                attachment(row) for row in self._realm.scratch.of_messages("attachments", [0])
             ),
         )
 

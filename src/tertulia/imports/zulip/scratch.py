@@ -1,6 +1,7 @@
 """What a Zulip export has in large numbers, in a temporary SQLite file instead of memory."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -63,11 +64,12 @@ class Scratch:
             self._connection.execute(f"CREATE INDEX {table}_found ON {table} ({columns})")
         self._connection.execute("COMMIT")
 
-    def of_messages(self, table: str, first: int, last: int) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of the messages between the two IDs, inclusive."""
+    def of_messages(self, table: str, keys: Iterable[int]) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of these messages, by message."""
         return self._connection.execute(
-            f"SELECT * FROM {table} WHERE message BETWEEN ? AND ? ORDER BY message, rowid",  # noqa: S608
-            (first, last),
+            f"SELECT * FROM {table} WHERE message IN (SELECT value FROM json_each(?))"  # noqa: S608
+            " ORDER BY message, rowid",
+            (json.dumps(list(keys)),),
         )
 
     def subscriptions(self) -> Iterator[tuple[Any, ...]]:

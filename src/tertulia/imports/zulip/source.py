@@ -16,7 +16,7 @@ from tertulia.imports.zulip.realm import ExportedRealm
 from tertulia.imports.zulip.rows import text
 from tertulia.imports.zulip.scratch import Scratch
 from tertulia.imports.zulip.subscriptions import Conversations
-from tertulia.imports.zulip.tables import is_closed, message_files, tables
+from tertulia.imports.zulip.tables import COUNTED, is_closed, message_files, tables
 
 _SMALL: Final = 16 * 1024 * 1024
 """The largest size in bytes of a file that is read as a whole."""
@@ -60,7 +60,9 @@ class ZulipExport:
         messages = sum(
             counts[path.stem]
             if isinstance(counts.get(path.stem), int)
-            else sum(len(rows) for table, rows in tables(path) if table == "zerver_message")
+            else sum(
+                len(rows) for table, rows in tables(path, COUNTED) if table == "zerver_message"
+            )
             for path in files
         )
         number, size = realm.scratch.files()

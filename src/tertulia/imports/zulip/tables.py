@@ -6,11 +6,12 @@ the window makes it grow, up to `MAX_ROW`.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import msgspec
+from msgspec import Struct
 
 from tertulia.imports.source import SourceError
 
@@ -24,14 +25,39 @@ _MESSAGES: Final = re.compile(r"messages-([0-9]{1,9})\.json")
 _COMMA: Final = re.compile(r"[ \t\r\n]*,[ \t\r\n]*")
 
 Rows = list[Any]
-_decode_rows = msgspec.json.Decoder(list[Any]).decode
+RowTypes = Mapping[str, "msgspec.json.Decoder[list[Any]]"]
+"""Decoders of rows, by table."""
+
+
+class IgnoredRow(Struct):
+    """A row that isn't decoded."""
+
+
+class ReaderRow(Struct):
+    """A row of `zerver_usermessage`: what a person has done with a message."""
+
+    user_profile: int
+    message: int
+    flags_mask: int
+
+
+ANYTHING: Final = msgspec.json.Decoder(list[Any])
+COUNTED: Final[RowTypes] = {
+    "zerver_message": msgspec.json.Decoder(list[IgnoredRow]),
+    "zerver_usermessage": msgspec.json.Decoder(list[IgnoredRow]),
+}
+"""For counting messages, which is faster than decoding them."""
+READERS: Final[RowTypes] = {
+    "zerver_usermessage": msgspec.json.Decoder(list[ReaderRow]),
+}
 _scan = json.JSONDecoder().raw_decode
 
 
-def tables(path: Path) -> Iterator[tuple[str, Rows]]:
+def tables(path: Path, types: RowTypes | None = None) -> Iterator[tuple[str, Rows]]:
     """Yield the rows of the file's tables in pieces, each with the name of its table. A table
-    without rows is yielded with an empty list. Raises SourceError if the file is missing or isn't
-    such an object."""
+    without rows is yielded with an empty list. Rows in `types` are of their type, or as they are in
+    the file: then they may be invalid. Raises SourceError if the file is missing or isn't such an
+    object."""
     try:
         file = path.open("rb")
     except OSError:
@@ -40,7 +66,7 @@ def tables(path: Path) -> Iterator[tuple[str, Rows]]:
         ) from None
     with file:
         try:
-            yield from _Reader(file, path.name).tables()
+            yield from _Reader(file, path.name, types or {}).tables()
         except (ValueError, RecursionError, msgspec.DecodeError) as error:
             raise _invalid(path.name, error) from None
 
@@ -94,9 +120,11 @@ def _invalid(name: str, error: Exception) -> SourceError:
 
 
 class _Reader:
-    def __init__(self, file: BinaryIO, name: str) -> None:
+    def __init__(self, file: BinaryIO, name: str, types: RowTypes | None = None) -> None:
         self._file = file
         self._name = name
+        self._types = types or {}
+        self._decoder = ANYTHING
         self._window = b""
         self._at = 0
         self._is_whole = False
@@ -121,6 +149,7 @@ class _Reader:
                 )
             else:
                 yield name, []
+                self._decoder = self._types.get(name, ANYTHING)
                 for rows in self.list():
                     yield name, rows
             if self._next() == b"}":
@@ -162,12 +191,18 @@ class _Reader:
         for end in guesses if separator else ():
             if end >= 0:
                 try:
-                    rows = _decode_rows(b"[" + self._window[self._at : end + 1] + b"]")
+                    rows = self._rows_of(b"[" + self._window[self._at : end + 1] + b"]")
                 except (msgspec.DecodeError, RecursionError):
                     continue
                 self._at = end + 1
                 return rows
         return []
+
+    def _rows_of(self, content: bytes) -> Rows:
+        try:
+            return self._decoder.decode(content)
+        except msgspec.ValidationError:
+            return ANYTHING.decode(content)
 
     def _separately(self) -> Rows:
         """Decode the rows that are whole in the window one by one, and at least one."""
