@@ -15,6 +15,21 @@ class Totp(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="totp"):
     """The time step of the newest code that was used. Codes up to it no longer work."""
 
 
+class Passkey(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="passkey"):
+    """A key of a device, a password manager, or a security key (WebAuthn)."""
+
+    credential_id: str
+    """Base64url, as browsers name it."""
+    public_key: str
+    """COSE, in Base64url."""
+    sign_count: int = 0
+    """How often it was used, by its own count; 0 for passkeys that don't count."""
+    transports: tuple[str, ...] = ()
+    """How browsers reach it, by their own account."""
+    used_challenges: tuple[tuple[str, int], ...] = ()
+    """Challenges that it answered, with the UNIX time until when they would be valid."""
+
+
 class SecondFactor(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Something that a person signs in with besides their password."""
 
@@ -23,7 +38,7 @@ class SecondFactor(Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     """Given by the person; may be empty."""
     created_at: UnixSeconds
-    proof: Totp
+    proof: Totp | Passkey
     is_pending: bool = False
     """Whether the person hasn't shown yet that it works. Until then, it doesn't count."""
     used_at: int = 0
@@ -31,7 +46,7 @@ class SecondFactor(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def kind(self) -> str:
-        """What people call it in requests and on the command line: `totp`."""
+        """What people call it in requests and on the command line: `totp` or `passkey`."""
         return str(self.proof.__struct_config__.tag)
 
 
@@ -65,7 +80,7 @@ class SecondFactorUsed(Change, frozen=True, tag="second_factor_used"):
     user_id: int
     factor_id: int
     at: int
-    proof: Totp
+    proof: Totp | Passkey
 
 
 class SecondFactorsRemoved(Change, frozen=True, tag="second_factors_removed"):

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from tertulia.domain.accounts import second_factors
 from tertulia.domain.accounts.second_factors import NewCodes
+from tertulia.model.second_factors import Totp
 from tertulia.service.credentials import Vault
 from tertulia.state.state import State
 
@@ -82,6 +83,8 @@ def match(
     Raises VaultError if a secret was encrypted with another one."""
     if is_short(code):
         for factor in second_factors.of_user(state, user_id):
+            if not isinstance(factor.proof, Totp):
+                continue
             secret = vault.unsealed(factor.proof.sealed)
             step = matching_step(secret, code, now)
             if step is not None:

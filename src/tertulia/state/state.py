@@ -30,7 +30,7 @@ from tertulia.model.organization import (
 )
 from tertulia.model.personal import AlertWords, NavigationView, QuietTimes
 from tertulia.model.profiles import ProfileField
-from tertulia.model.second_factors import RecoveryCodes, SecondFactor
+from tertulia.model.second_factors import RecoveryCodes
 from tertulia.model.user_topics import Visibility
 from tertulia.model.users import PersonalSettings, User
 from tertulia.state import organization  # noqa: F401 (declares folds)
@@ -66,6 +66,7 @@ from tertulia.state.users import (
     AccessKeyTable,
     CredentialTable,
     IdentityTable,
+    SecondFactorTable,
     SessionTable,
     UserTable,
 )
@@ -96,7 +97,7 @@ class State:
     sessions: SessionTable
     agent_keys: AccessKeyTable
     identities: IdentityTable
-    second_factors: PersonalTable[SecondFactor]
+    second_factors: SecondFactorTable
     recovery_codes: Table[RecoveryCodes]
     feeds: FeedTable
     settings: Table[PersonalSettings]

@@ -13,6 +13,7 @@ from tertulia.model.access_keys import AccessKey
 from tertulia.model.identities import Identity
 from tertulia.model.messages import Message
 from tertulia.model.nouns import Noun
+from tertulia.model.second_factors import Passkey, SecondFactor
 from tertulia.model.sessions import Session
 from tertulia.model.users import Credential, Role, User
 from tertulia.model.webhooks import ServiceCall
@@ -113,6 +114,18 @@ class IdentityTable(PersonalTable[Identity]):
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.by_subject = Unique(self, lambda one: (one.method, one.subject))
+
+
+class SecondFactorTable(PersonalTable[SecondFactor]):
+    def __init__(self, noun: Noun) -> None:
+        super().__init__(noun)
+        self.by_credential = Unique(self, _credential_id)
+        """Passkeys, by the ID that browsers name."""
+        self.passkeys = Subset(self, lambda factor: isinstance(factor.proof, Passkey))
+
+
+def _credential_id(factor: SecondFactor) -> str | None:
+    return factor.proof.credential_id if isinstance(factor.proof, Passkey) else None
 
 
 @FOLDS.of(changes.UserCreated)

@@ -68,6 +68,7 @@ SINCE: Mapping[str, int] = {
     "QuietHours": 101,
     "QuietTimes": 101,
     "QuietTimesChanged": 101,
+    "Passkey": 101,
     "RecoveryCodeUsed": 101,
     "RecoveryCodes": 101,
     "RecoveryCodesChanged": 101,

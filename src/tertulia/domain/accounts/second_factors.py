@@ -23,7 +23,7 @@ from tertulia.model.changes import (
 )
 from tertulia.model.errors import NoSuchItem, Refused, WrongCode
 from tertulia.model.mail import Mail, MailKind
-from tertulia.model.second_factors import RecoveryCodes, SecondFactor, Totp
+from tertulia.model.second_factors import Passkey, RecoveryCodes, SecondFactor, Totp
 from tertulia.model.users import User
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
@@ -31,6 +31,11 @@ from tertulia.state.state import State
 MAX_FACTORS: Final = 20
 """Per account."""
 MAX_NAME: Final = 40
+MAX_CHALLENGES: Final = 60
+"""Challenges that a passkey can answer while the first one is still valid."""
+UNKNOWN_PASSKEY: Final = (
+    "This passkey doesn't work here. Sign in another way, then add it again in your settings."
+)
 PENDING_SECONDS: Final = 3600
 """How long a person has for setting up an authenticator app."""
 
@@ -123,9 +128,31 @@ def confirm_totp(
         factor,
         is_pending=False,
         created_at=int(context.now),
-        proof=msgspec.structs.replace(factor.proof, used_step=step),
+        proof=Totp(sealed=totp_of(factor).sealed, used_step=step),
     )
     return added(context, confirmed, codes)
+
+
+def add_passkey(
+    context: CommandContext, passkey: Passkey, name: str, codes: NewCodes
+) -> Decision[bool]:
+    """Give the actor a passkey. Return as `confirm_totp`.
+
+    Raise NotPermitted for bots; Refused for an invalid name, too many factors, and a passkey that
+    an account already has.
+    """
+    state = context.state
+    require_room(context)
+    if state.second_factors.by_credential.get(passkey.credential_id) is not None:
+        raise Refused("This passkey was already added.")
+    factor = SecondFactor(
+        id=state.second_factors.next_id(),
+        user_id=context.actor.id,
+        name=checked_name(name),
+        created_at=int(context.now),
+        proof=passkey,
+    )
+    return added(context, factor, codes)
 
 
 def added(context: CommandContext, factor: SecondFactor, codes: NewCodes) -> Decision[bool]:
@@ -166,13 +193,56 @@ def use_totp(context: CommandContext, factor_id: int, step: int) -> Decision[Non
     factor = context.state.second_factors.get(factor_id)
     if factor is None or factor.user_id != context.actor.id or factor.is_pending:
         raise WrongCode("This authenticator app was removed from your account.")
-    if step <= factor.proof.used_step:
+    totp = totp_of(factor)
+    if step <= totp.used_step:
         raise WrongCode("This code was already used. Wait for the next one.")
-    proof = msgspec.structs.replace(factor.proof, used_step=step)
+    proof = msgspec.structs.replace(totp, used_step=step)
     return Decision(None, (used(context, factor, proof),))
 
 
-def used(context: CommandContext, factor: SecondFactor, proof: Totp) -> SecondFactorUsed:
+def totp_of(factor: SecondFactor) -> Totp:
+    """Return the authenticator app that the factor is. Raise NoSuchItem for others."""
+    if not isinstance(factor.proof, Totp):
+        raise NoSuchItem("second factor")
+    return factor.proof
+
+
+class PasskeyUse(Struct, frozen=True, kw_only=True):
+    """A challenge that a passkey answered correctly."""
+
+    factor_id: int
+    challenge: str
+    expires_at: int
+    """UNIX seconds."""
+    sign_count: int
+
+
+def use_passkey(context: CommandContext, use: PasskeyUse) -> Decision[None]:
+    """Use the actor's passkey.
+
+    Raise WrongCode if it answered the challenge before, if its count shows that it was copied, and
+    if it was removed.
+    """
+    factor = context.state.second_factors.get(use.factor_id)
+    if factor is None or factor.user_id != context.actor.id:
+        raise WrongCode(UNKNOWN_PASSKEY)
+    passkey = factor.proof
+    if not isinstance(passkey, Passkey) or passkey.sign_count >= max(use.sign_count, 1):
+        raise WrongCode(UNKNOWN_PASSKEY)
+    lasting = [one for one in passkey.used_challenges if one[1] >= context.now]
+    if any(challenge == use.challenge for challenge, _ in lasting):
+        raise WrongCode("This sign-in was already used. Try again.")
+    if len(lasting) >= MAX_CHALLENGES:
+        raise WrongCode("This passkey was used too often within an hour. Try again later.")
+    proof = msgspec.structs.replace(
+        passkey,
+        sign_count=use.sign_count,
+        used_challenges=(*lasting, (use.challenge, use.expires_at)),
+    )
+    return Decision(None, (used(context, factor, proof),))
+
+
+def used(context: CommandContext, factor: SecondFactor, proof: Totp | Passkey) -> SecondFactorUsed:
     """Return the change that uses a factor."""
     at = int(context.now)
     return SecondFactorUsed(user_id=factor.user_id, factor_id=factor.id, at=at, proof=proof)

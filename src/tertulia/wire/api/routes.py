@@ -385,6 +385,19 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/users/me/second_factors/totp/confirm", second_factors.confirm_totp, keys=NEVER),
     Route(
         "POST",
+        "/users/me/second_factors/passkeys/challenge",
+        second_factors.begin_passkey,
+        keys=NEVER,
+    ),
+    Route(
+        "POST",
+        "/users/me/second_factors/passkeys",
+        second_factors.add_passkey,
+        keys=NEVER,
+    ),
+    Route("POST", "/passkey_challenges", second_factors.create_passkey_challenge, keys=NEVER),
+    Route(
+        "POST",
         "/users/me/second_factors/recovery_codes",
         second_factors.replace_recovery_codes,
         keys=NEVER,

@@ -1,7 +1,8 @@
 """Second factors. Changes to them don't create events."""
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
+import msgspec
 from msgspec import Struct
 
 from tertulia.domain.accounts import second_factors as verbs
@@ -10,6 +11,7 @@ from tertulia.model import changes
 from tertulia.model.errors import Refused, WrongCode
 from tertulia.model.second_factors import SecondFactor
 from tertulia.service import second_factors
+from tertulia.service.passkeys import Answer, Passkeys
 from tertulia.wire.api.projection import Projections, unseen
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.parameters import Doc, IntPath
@@ -22,7 +24,7 @@ class SecondFactorObject(Struct, kw_only=True):
     """A second factor of an account."""
 
     id: int
-    kind: Annotated[str, Doc("`totp`: an authenticator app.")]
+    kind: Annotated[str, Doc("`totp`: an authenticator app; `passkey`.")]
     name: Annotated[str, Doc("Given by the user; may be empty.")]
     created_at: int
     last_used_at: Annotated[int | None, Doc("Null if it was never used to sign in.")]
@@ -112,7 +114,7 @@ async def confirm_totp(
     factor = verbs.pending(call.state, user.id, call.now)
     if factor is None:
         raise Refused("You aren't setting up an authenticator app. Begin again.")
-    secret = node.vault.unsealed(factor.proof.sealed)
+    secret = node.vault.unsealed(verbs.totp_of(factor).sealed)
     step = second_factors.matching_step(secret, second_factors.plain_code(code), call.now)
     if step is None:
         raise WrongCode(
@@ -122,6 +124,57 @@ async def confirm_totp(
     shown, codes = second_factors.new_recovery_codes(node.vault, user.id, node.config.mail_site)
     is_first = await call.submit(verbs.confirm_totp, factor.id, step, codes)
     return RecoveryCodesResponse(recovery_codes=shown if is_first else [])
+
+
+class ChallengeResponse(ApiResponse, kw_only=True):
+    """A challenge for a passkey."""
+
+    options: Annotated[
+        dict[str, Any],
+        Doc("For `navigator.credentials`, as JSON (`PublicKeyCredential.parse…OptionsFromJSON`)."),
+    ]
+    ticket: Annotated[str, Doc("Send it with the answer, within an hour.")]
+
+
+async def begin_passkey(call: Call) -> ChallengeResponse:
+    """Begin to add a passkey in a browser. This endpoint is a Tertulia extension."""
+    users.require_person(call.user)
+    sign_in.require_confirmed(call)
+    challenge = await _passkeys(call).to_set_up(call.state, call.user, call.url)
+    return ChallengeResponse(options=challenge.options, ticket=challenge.ticket)
+
+
+async def add_passkey(
+    call: Call,
+    ticket: Annotated[str, Doc("As POST /users/me/second_factors/passkeys/challenge returned it.")],
+    credential: Annotated[
+        dict[str, Any],
+        Doc("The passkey's answer: the browser's `PublicKeyCredential` as JSON (`toJSON()`)."),
+    ],
+    name: Name = "",
+) -> RecoveryCodesResponse:
+    """Add a passkey. It's a second factor, and can replace your password. This endpoint is a
+    Tertulia extension."""
+    node, user = call.node, call.user
+    users.require_person(user)
+    sign_in.require_confirmed(call)
+    text = msgspec.json.encode(credential).decode()
+    answer = Answer(ticket=ticket, credential=text, site=call.url)
+    passkey = await _passkeys(call).set_up(user, answer)
+    shown, codes = second_factors.new_recovery_codes(node.vault, user.id, node.config.mail_site)
+    is_first = await call.submit(verbs.add_passkey, passkey, name, codes)
+    return RecoveryCodesResponse(recovery_codes=shown if is_first else [])
+
+
+async def create_passkey_challenge(call: Call) -> ChallengeResponse:
+    """Get a challenge for your passkeys, to confirm that it's you with POST /sessions/confirm. This
+    endpoint is a Tertulia extension."""
+    challenge = await _passkeys(call).to_sign_in(call.state, call.url, call.user)
+    return ChallengeResponse(options=challenge.options, ticket=challenge.ticket)
+
+
+def _passkeys(call: Call) -> Passkeys:
+    return Passkeys(call.node.vault, call.now)
 
 
 async def replace_recovery_codes(call: Call) -> RecoveryCodesResponse:

@@ -1,13 +1,15 @@
 """Browser sessions. Changes to them don't create events."""
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
+import msgspec
 from msgspec import Struct
 
 from tertulia.domain.accounts import sessions, signing_out
 from tertulia.model import changes
 from tertulia.model.errors import Refused
 from tertulia.model.sessions import Session
+from tertulia.service.passkeys import Answer
 from tertulia.wire.api.projection import Projections, unseen
 from tertulia.wire.api.server import Code
 from tertulia.wire.http import sign_in
@@ -48,18 +50,27 @@ async def confirm_password(
     code: Annotated[
         str | None, Doc("Instead: a code of your authenticator app, or a recovery code.")
     ] = None,
+    passkey: Annotated[
+        dict[str, Any] | None,
+        Doc("Instead: the answer of one of your passkeys, a `PublicKeyCredential` as JSON."),
+    ] = None,
+    ticket: Annotated[str, Doc("With `passkey`: as POST /passkey_challenges returned it.")] = "",
 ) -> None:
     """Confirm in an older browser session that it's you.
 
     Do this after a request fails with PASSWORD_CONFIRMATION_REQUIRED, and then repeat the request.
     The error's `proofs` says what your account can confirm with. With an API key, it has no effect.
     """
-    if (password is None) == (code is None):
-        raise Refused("Send either 'password' or 'code'.")
+    if [password, code, passkey].count(None) != 2:
+        raise Refused("Send one of 'password', 'code', and 'passkey'.")
     if password is not None:
         await sign_in.require_password(call, password, "Incorrect password.")
+    elif code is not None:
+        await sign_in.use_code(call.node, call.request, call.user, code)
     else:
-        await sign_in.use_code(call.node, call.request, call.user, code or "")
+        credential = msgspec.json.encode(passkey).decode()
+        answer = Answer(ticket=ticket, credential=credential, site=call.url)
+        await sign_in.use_passkey(call.node, call.request, answer, call.user)
     if call.session_id is not None:
         await call.submit(sessions.confirm, call.session_id)
 

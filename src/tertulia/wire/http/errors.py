@@ -100,7 +100,7 @@ class CsrfFailed(Refused):
 
 class ConfirmationRequired(Refused):
     """The sign-in is too old for this action. It can be confirmed with any of `proofs`: `password`,
-    `code`."""
+    `passkey`, `code`."""
 
     def __init__(self, proofs: list[str]) -> None:
         self.proofs = proofs

@@ -22,6 +22,7 @@ from tertulia.model.sessions import Session
 from tertulia.model.users import Credential, User
 from tertulia.service import second_factors
 from tertulia.service.credentials import key_digest
+from tertulia.service.passkeys import Answer, Passkeys, has_passkey
 from tertulia.service.second_factors import RecoveryMatch, TotpMatch
 from tertulia.state.state import State
 from tertulia.wire.http import audit, authentication
@@ -127,6 +128,28 @@ async def use_code(node: HttpNode, request: Request, user: User, text: str) -> N
     limits.factor_was_right(*tried)
 
 
+async def use_passkey(
+    node: HttpNode, request: Request, answer: Answer, user: User | None = None
+) -> User:
+    """Use a passkey of the user for this request, and return whose it is. Without a user, it
+    replaces the password, so it must have verified its person.
+
+    Raises TooManyTries; WrongCode for wrong and used answers; OrganizationDeactivated,
+    AccountDeactivated.
+    """
+    who, limits = client_network(request), node.sign_in_limits
+    limits.require_code(who)
+    try:
+        passkeys = Passkeys(node.vault, node.clock())
+        user_id, use = await passkeys.answered(node.state, answer, user)
+        await node.log.submit(user_id, factor_verbs.use_passkey, use)
+    except WrongCode:
+        log_failed_sign_in(request, "passkey", user)
+        raise
+    limits.code_was_right(who)
+    return require_usable(node, user_id)
+
+
 async def require_password(call: Call, password: str, sentence: str) -> Credential:
     """Return the caller's credential if the password is correct. Raises TooManyTries, and Refused
     with `sentence` if it is wrong."""
@@ -161,12 +184,14 @@ def require_confirmed(call: Call) -> None:
 
 
 def _proofs(state: State, user_id: int) -> list[str]:
-    """Return what the account can confirm a session with: `password`, `code`."""
+    """Return what the account can confirm a session with: `password`, `passkey`, `code`."""
     found = []
     if state.realm.password_sign_in and state.credentials[user_id].password_hash is not None:
         found.append("password")
+    if has_passkey(state, user_id):
+        found.append("passkey")
     if factor_verbs.has_any(state, user_id):
-        found.append("code")
+        found.append("code")  # At least a recovery code.
     return found
 
 

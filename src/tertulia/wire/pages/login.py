@@ -15,6 +15,7 @@ from tertulia.model.errors import (
     OrganizationDeactivated,
     PasswordSignInDisabled,
     Refused,
+    WrongCode,
     WrongPassword,
 )
 from tertulia.model.mail import Mail, MailKind
@@ -44,6 +45,8 @@ from tertulia.wire.pages.form_flow import (
     route_maker,
     to_sign_in,
 )
+from tertulia.wire.pages.passkeys import SCRIPT as PASSKEY_SCRIPT
+from tertulia.wire.pages.passkeys import has_answer, passkey_form, use_passkey
 from tertulia.wire.pages.sign_in_flow import (
     HOME,
     SignInFlow,
@@ -116,14 +119,22 @@ async def _login(page: PageRequest) -> Response:
     else:
         try:
             return await _sign_in(page, flow)
-        except (WrongPassword, AccountDeactivated, PasswordSignInDisabled, TooManyTries) as refusal:
+        except (
+            AccountDeactivated,
+            PasswordSignInDisabled,
+            TooManyTries,
+            WrongCode,
+            WrongPassword,
+        ) as refusal:
             error = page.say.refusal(refusal)
             status = 429 if isinstance(refusal, TooManyTries) else 403
-    realm = node.state.realm
+    realm, passkey = node.state.realm, await passkey_form(page)
     return organization_page(
         node,
         page.say,
         "login.html",
+        passkey=passkey,
+        script=PASSKEY_SCRIPT if passkey else "",
         status=status,
         title=page.say("sign_in"),
         description=realm.rendered_description,
@@ -143,6 +154,8 @@ async def _sign_in(page: PageRequest, flow: SignInFlow) -> Response:
         if user is None:
             raise WrongPassword("This account doesn't exist in this demo.")
         return await finish_sign_in(page, user, "demonstration", flow)
+    if has_answer(page):
+        return await finish_sign_in(page, await use_passkey(page), "passkey", flow)
     checked = await sign_in.check_password(
         node, request, page.value("username"), page.value("password")
     )
@@ -151,6 +164,7 @@ async def _sign_in(page: PageRequest, flow: SignInFlow) -> Response:
 
 def _sign_in_fields(page: PageRequest) -> list[Field]:
     typed = page.value("username")
+    suggests_passkeys = bool(page.node.state.second_factors.passkeys.ids)
     is_demo = bool(page.node.residents)  # Demo users sign in with one click.
     return [
         Field(
@@ -158,7 +172,8 @@ def _sign_in_fields(page: PageRequest) -> list[Field]:
             label=page.say("email"),
             type="email",
             value=typed,
-            autocomplete="username",
+            # Browsers suggest passkeys in this field.
+            autocomplete="username webauthn" if suggests_passkeys else "username",
             focused=not typed and not is_demo,
         ),
         Field(

@@ -35,6 +35,8 @@ from tertulia.wire.pages.form_flow import (
     route_maker,
     to_sign_in,
 )
+from tertulia.wire.pages.passkeys import SCRIPT as PASSKEY_SCRIPT
+from tertulia.wire.pages.passkeys import has_answer, passkey_form, passkey_routes, use_passkey
 from tertulia.wire.pages.public import packaged, static
 
 HOME: Final = "/"
@@ -111,7 +113,7 @@ async def finish_sign_in(
     """
     user = sign_in.require_usable(page.node, user.id)
     if method in _WITH_SECOND_STEP and sign_in.needs_code(page.node, user):
-        return _second_step(page, user, method, flow, checked)
+        return await _second_step(page, user, method, flow, checked)
     return await _complete(page, user, method, flow, checked)
 
 
@@ -198,7 +200,7 @@ class _FirstStep(Struct, frozen=True, array_like=True):
     """As in `CheckedPassword`; None for other methods."""
 
 
-def _second_step(
+async def _second_step(
     page: PageRequest, user: User, method: str, flow: SignInFlow, checked: CheckedPassword | None
 ) -> Response:
     """The page that asks for the second factor."""
@@ -207,11 +209,13 @@ def _second_step(
     is_new_place = None if checked is None else checked.is_new_place
     step = msgspec.json.encode(_FirstStep(user.id, mark, method, flow, is_new_place)).decode()
     expires = int(node.clock()) + SECOND_STEP_SECONDS
-    return _second_step_page(page, node.vault.ticket(_SECOND_STEP, step, expires))
+    return await _second_step_page(page, user, node.vault.ticket(_SECOND_STEP, step, expires))
 
 
-def _second_step_page(page: PageRequest, step: str, error: str = "", status: int = 200) -> Response:
-    say = page.say
+async def _second_step_page(
+    page: PageRequest, user: User, step: str, error: str = "", status: int = 200
+) -> Response:
+    say, passkey = page.say, await passkey_form(page, user)
     code = Field(
         name="code",
         label=say("verification_code"),
@@ -231,6 +235,8 @@ def _second_step_page(page: PageRequest, step: str, error: str = "", status: int
         step=step,
         fields=[code],
         error=error,
+        passkey=passkey,
+        script=PASSKEY_SCRIPT if passkey else "",
         back=to_sign_in(say, say("second_step_lost")),
     )
 
@@ -249,10 +255,13 @@ async def _take_second_step(page: PageRequest) -> Response:
         return page.go(LOGIN)
     user = sign_in.require_usable(node, first.user_id)
     try:
-        await sign_in.use_code(node, page.request, user, page.value("code"))
+        if has_answer(page):
+            await use_passkey(page, user)
+        else:
+            await sign_in.use_code(node, page.request, user, page.value("code"))
     except (TooManyTries, WrongCode) as refusal:
         status = 429 if isinstance(refusal, TooManyTries) else 403
-        return _second_step_page(page, step, page.say.refusal(refusal), status)
+        return await _second_step_page(page, user, step, page.say.refusal(refusal), status)
     checked = None
     if first.is_new_place is not None:
         checked = CheckedPassword(
@@ -280,6 +289,7 @@ def sign_in_flow_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
     return (
         route_maker(node, "login")(links.DESKTOP + "{token}", _from_desktop_app, counted=False),
         route_maker(node, "login")(SECOND_STEP, _take_second_step, counted=False),
+        *passkey_routes(),
         static(SCRIPT, packaged("desktop.js"), "text/javascript"),
     )
 

@@ -91,7 +91,8 @@ _ERROR_FIELDS: Final[Json] = {
     "daily_limit_reached": _with("INVITATION_FAILED", _BOOLEAN),
     "license_limit_reached": _with("INVITATION_FAILED; always false", _BOOLEAN),
     "proofs": _with(
-        "PASSWORD_CONFIRMATION_REQUIRED: `password` and `code`, as far as the account has them",
+        "PASSWORD_CONFIRMATION_REQUIRED: `password`, `passkey`, and `code`, as far as"
+        " the account has them",
         _list_of(_STRING),
     ),
     "quota": _with("QUOTA_REACHED: the setting of the limit", _STRING),
