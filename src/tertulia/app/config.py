@@ -14,7 +14,7 @@ from msgspec import Struct
 from tertulia.model.site_addresses import site
 from tertulia.outbound.addresses import networks
 from tertulia.service.config import S3, SECRETS, Config, declared_server_settings, without_password
-from tertulia.service.sign_in_methods import methods_from
+from tertulia.service.sign_in_methods import HeaderMethod, methods_from
 from tertulia.store import backups as encrypted_backups
 from tertulia.store.s3_addresses import S3Address, s3_address
 
@@ -217,6 +217,13 @@ def load(
             "Setting sign_in: external_url is required, too, because providers send people back to"
             " it."
         )
+    if any(isinstance(one, HeaderMethod) for one in config.sign_in):
+        trusted = config.proxy_trusted.replace(" ", "").split(",")
+        if any(one in {"", "*"} or one.endswith("/0") for one in trusted):
+            raise ConfigError(
+                "Setting proxy_trusted: for a sign-in method of kind header, it must list the"
+                " addresses of your reverse proxies, because anyone there can sign in as anyone."
+            )
     if config.tls_key and not config.tls_cert:
         raise ConfigError(
             "Setting tls_key: tls_cert, the certificate that the key belongs to, is required, too."

@@ -16,6 +16,7 @@ from tertulia.model.identities import RecognitionRules
 from tertulia.model.users import Role
 
 _URL = Annotated[str, Meta(pattern=r"^https?://[^\s/?#]+[^\s?#]*$")]
+_HeaderName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9-]{1,100}$")]
 _NEEDED = Annotated[str, Meta(min_length=1)]
 _RoleName = Literal["owner", "administrator", "moderator", "member", "guest"]
 _MAX_SECRET_BYTES: Final = 64 * 1024
@@ -165,7 +166,23 @@ class AppleMethod(SignInMethod, kw_only=True, frozen=True, tag="apple"):
         _require_file("key_file", self.key_file)
 
 
-AnySignInMethod = OidcMethod | GoogleMethod | GitlabMethod | GithubMethod | AppleMethod
+class HeaderMethod(SignInMethod, kw_only=True, frozen=True, tag="header"):
+    """A reverse proxy that signs people in and names them in headers: Authelia, Authentik,
+    oauth2-proxy. Only proxies in `proxy_trusted` are believed."""
+
+    NEEDS_URL = False
+
+    user_header: _HeaderName = "Remote-User"
+    """The proxy's own, permanent ID of the person."""
+    address_header: _HeaderName = "Remote-Email"
+    name_header: _HeaderName = "Remote-Name"
+    groups_header: _HeaderName = "Remote-Groups"
+    groups_separator: Annotated[str, Meta(min_length=1, max_length=1)] = ","
+
+
+AnySignInMethod = (
+    OidcMethod | GoogleMethod | GitlabMethod | GithubMethod | AppleMethod | HeaderMethod
+)
 
 KINDS: Final[Mapping[str, type[SignInMethod]]] = {
     str(kind.__struct_config__.tag): kind for kind in typing.get_args(AnySignInMethod)
@@ -247,6 +264,8 @@ def _reason(kind: type[SignInMethod], error: str) -> str:
         return "accounts must be create or match"
     if key == "roles" and place is not None and place[1]:
         return f"roles: its keys must be {_either(typing.get_args(_RoleName))}"
+    if "regex" in said and key.endswith("_header"):
+        return f"{key} must be the name of a header"
     if "regex" in said:
         return f"{key} must be an http:// or https:// URL"
     if "length" in said:

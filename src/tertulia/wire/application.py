@@ -18,6 +18,7 @@ from tertulia.wire.mcp.page import agent_pages
 from tertulia.wire.metrics.page import metrics_page
 from tertulia.wire.pages.archive import archive_pages
 from tertulia.wire.pages.form_flow import error_page
+from tertulia.wire.pages.header_sign_in import header_pages
 from tertulia.wire.pages.help import help_pages
 from tertulia.wire.pages.join import join_pages
 from tertulia.wire.pages.login import login_pages
@@ -59,6 +60,7 @@ def application(node: HttpNode) -> ASGIApp:
             *call_pages(node),
             *archive_pages(node),
             *join_pages(node),
+            *header_pages(node),
             *login_pages(node),
             *sign_in_flow_pages(node),
             *unsubscribe_pages(node),

@@ -18,9 +18,10 @@ from starlette.routing import BaseRoute, Route
 from tertulia.log.health import Histogram
 from tertulia.service.config import Config
 from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.peers import is_listed
 from tertulia.wire.http.request_head import METRICS, client_address
 from tertulia.wire.metrics.families import NodeMetrics, collect_metrics
-from tertulia.wire.protocol.addresses import is_listed, is_loopback
+from tertulia.wire.protocol.addresses import is_loopback
 
 logger = logging.getLogger("tertulia.metrics")
 

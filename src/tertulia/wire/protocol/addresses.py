@@ -1,11 +1,12 @@
 """Addresses that the connection limit doesn't apply to: this machine's and reverse proxies'."""
 
-import ipaddress
 from collections.abc import Callable
 from typing import Final, cast
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+
+from tertulia.wire.http.peers import address_of_host, is_listed
 
 
 def trusting(listed: str) -> Callable[[str], bool]:
@@ -24,46 +25,20 @@ def trusting(listed: str) -> Callable[[str], bool]:
     return trusts
 
 
-def is_listed(listed: str) -> Callable[[str], bool]:
-    """Return a check whether an address is listed, as in `trusting`."""
-    networks = []
-    for one in filter(None, (part.strip() for part in listed.split(","))):
-        if one == "*":
-            return lambda _: True
-        try:
-            networks.append(ipaddress.ip_network(one, strict=False))
-        except ValueError:
-            continue  # The path of a socket, whose connections have no address.
-    return lambda host: _is_in(host, networks)
-
-
 def is_loopback(host: str) -> bool:
-    address = _address(host)
+    address = address_of_host(host)
     return address is not None and address.is_loopback
 
 
 def unmapped(host: str) -> str:
     """Return the IPv4 address that a dual-stack listener sees as `::ffff:192.0.2.1`; other
     addresses unchanged."""
-    return str(_address(host)) if host.startswith("::ffff:") else host
-
-
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return None
-    return getattr(address, "ipv4_mapped", None) or address
+    return str(address_of_host(host)) if host.startswith("::ffff:") else host
 
 
 def _is_own(host: str) -> bool:
-    address = _address(host)
+    address = address_of_host(host)
     return address is None or address.is_loopback
-
-
-def _is_in(host: str, networks: "list[ipaddress.IPv4Network | ipaddress.IPv6Network]") -> bool:
-    address = _address(host)
-    return address is not None and any(address in network for network in networks)
 
 
 _NAME: Final = "unix:"

@@ -16,6 +16,7 @@ from tertulia.wire.http.errors import (
     Overloaded,
     TooManyAtOnce,
 )
+from tertulia.wire.http.peers import PEER
 from tertulia.wire.http.request_head import METRICS, POLLS
 from tertulia.wire.protocol.client_connection import (
     ClientConnection,
@@ -162,7 +163,7 @@ class TertuliaHttp(ClientConnection):
             "scheme": self.scheme,
             "root_path": "",
             "headers": self.headers,
-            "state": self.app_state.copy(),
+            "state": {**self.app_state, PEER: self.client},
             "method": self.parser.get_method().decode("ascii"),
             "path": unquote(path) if "%" in path else path,
             "raw_path": address.path,

@@ -1,0 +1,80 @@
+"""Signing in people whom a reverse proxy names in headers."""
+
+import logging
+from functools import partial
+from typing import Final
+
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from tertulia.model.errors import Refused
+from tertulia.model.identities import ProvenIdentity
+from tertulia.service.sign_in_methods import HeaderMethod
+from tertulia.wire.http import sign_in
+from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.peers import is_from_proxy, peer_of
+from tertulia.wire.pages.form_flow import PageRequest, route_maker
+from tertulia.wire.pages.proven import finish_proven
+from tertulia.wire.pages.sign_in_flow import needs_browser, requested_flow, to_browser
+
+logger = logging.getLogger("tertulia.sign_in")
+
+MAX_GROUPS: Final = 500
+
+
+def header_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
+    """A route for each method of this kind."""
+    methods = [one for one in node.config.sign_in if isinstance(one, HeaderMethod)]
+    route = route_maker(node, "header")
+    return tuple(
+        route(method.path, partial(_sign_in, method=method), counted=False) for method in methods
+    )
+
+
+async def _sign_in(page: PageRequest, method: HeaderMethod) -> Response:
+    flow = requested_flow(page)
+    if needs_browser(page, flow):
+        return to_browser(page)
+    try:
+        proven = proven_by_headers(page, method)
+    except ValueError as error:
+        fields = {"method": method.name, "from": peer_of(page.request), "reason": str(error)}
+        logger.warning("refused a sign-in by headers", extra={"fields": fields})
+        sign_in.log_failed_sign_in(page.request, method.name)
+        raise Refused(
+            f"{method.label} didn't confirm who you are. Ask the people who run this server, who"
+            " find the reason in its log."
+        ) from None
+    return await finish_proven(page, method, proven, flow)
+
+
+def proven_by_headers(page: PageRequest, method: HeaderMethod) -> ProvenIdentity:
+    """Return the person whom the request's headers name. Raises ValueError, with the reason for the
+    operator."""
+    if not is_from_proxy(page.node.config, page.request):
+        raise ValueError("proxy_trusted doesn't list the address that sent the headers")
+    named = _value(page, method.user_header)
+    if not named:
+        raise ValueError(f"the proxy sent no header {method.user_header}")
+    groups = _value(page, method.groups_header).split(method.groups_separator, MAX_GROUPS)
+    return ProvenIdentity(
+        method=method.name,
+        subject=named,
+        address=_value(page, method.address_header),
+        # The proxy belongs to the operator.
+        is_address_verified=True,
+        full_name=_value(page, method.name_header),
+        # Without the header, the person is in no group: some proxies leave out empty headers.
+        groups=frozenset(filter(None, map(str.strip, groups))),
+    )
+
+
+def _value(page: PageRequest, name: str) -> str:
+    """Return a header. Raises ValueError if it was sent twice: a client may have sent one of
+    them."""
+    raw = name.lower().encode()
+    values = [value for one, value in page.request.scope["headers"] if one == raw]
+    if len(values) > 1:
+        raise ValueError(f"the header {name} was sent more than once")
+    # Proxies send names in UTF-8, although HTTP doesn't define that.
+    return values[0].decode("utf-8", "replace").strip() if values else ""
