@@ -76,7 +76,7 @@ def test_methods_are_read_from_the_environment() -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"kind": "oauth"}, "sign_in (company): kind must be oidc, google, gitlab, github, or"),
+        ({"kind": "oauth"}, "sign_in (company): kind must be oidc, google, gitlab, github,"),
         ({"kind": None}, "sign_in (company): kind must be"),
         ({"issuer": "id.example.com"}, "sign_in (company): issuer must be an http:// or https://"),
         ({"client_id": ""}, "sign_in (company): client_id can't be empty"),

@@ -26,9 +26,12 @@ class Session(Struct, frozen=True, kw_only=True, omit_defaults=True):
     agent: str = ""
     """The browser's user agent."""
     method: str = ""
-    """How the person signed in, such as `password`; empty for sessions of older versions."""
+    """How the person signed in, such as `password`, or a sign-in method's name; empty for sessions
+    of older versions."""
     address: str = ""
     """The IP address that it was last used from, as last stored."""
+    provider_session: str = ""
+    """The identity provider's ID of the session there; may be empty."""
 
     @property
     def expires_at(self) -> int:

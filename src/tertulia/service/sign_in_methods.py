@@ -29,6 +29,8 @@ class SignInMethod(Struct, kw_only=True, frozen=True, tag_field="kind", forbid_u
     """Whether people come back from elsewhere, so that `external_url` must be set."""
     HAS_BUTTON: ClassVar[bool] = True
     """Whether the sign-in page has a button for it, which leads to `/sign-in/NAME`."""
+    IS_REDIRECTING: ClassVar[bool] = False
+    """Whether people are sent to a provider that sends them back with a code."""
     TITLE: ClassVar[str] = ""
     """The title if none is configured."""
 
@@ -42,6 +44,11 @@ class SignInMethod(Struct, kw_only=True, frozen=True, tag_field="kind", forbid_u
     """The value, at the provider, that gives each role."""
     groups: dict[str, _NEEDED] = {}
     """The value, at the provider, that makes people members of each group."""
+
+    @property
+    def kind(self) -> str:
+        """The kind, as in the settings."""
+        return str(self.__struct_config__.tag)
 
     @property
     def label(self) -> str:
@@ -76,6 +83,8 @@ class SignInMethod(Struct, kw_only=True, frozen=True, tag_field="kind", forbid_u
 
 class _Client(SignInMethod, kw_only=True, frozen=True):
     """A provider at which this server is registered as a client."""
+
+    IS_REDIRECTING = True
 
     client_id: _NEEDED
     client_secret: str = ""
@@ -149,6 +158,7 @@ class GithubMethod(_Client, kw_only=True, frozen=True, tag="github"):
 class AppleMethod(SignInMethod, kw_only=True, frozen=True, tag="apple"):
     """Apple accounts. The client's secret is a token that is signed with a key from Apple."""
 
+    IS_REDIRECTING = True
     TITLE = "Apple"
 
     client_id: _NEEDED
@@ -179,6 +189,9 @@ class HeaderMethod(SignInMethod, kw_only=True, frozen=True, tag="header"):
     groups_header: _HeaderName = "Remote-Groups"
     groups_separator: Annotated[str, Meta(min_length=1, max_length=1)] = ","
 
+
+RESERVED: Final = frozenset({"code", "link", "passkey", "password", "token"})
+"""Names of other ways to sign in, in logs and sessions."""
 
 AnySignInMethod = (
     OidcMethod | GoogleMethod | GitlabMethod | GithubMethod | AppleMethod | HeaderMethod
@@ -225,6 +238,8 @@ def methods_from(value: Any) -> tuple[AnySignInMethod, ...]:
     methods = tuple(_method(number, table) for number, table in enumerate(value, 1))
     names = [one.name for one in methods]
     for name in names:
+        if name in RESERVED:
+            raise ValueError(f"sign_in ({name}): name can't be {_either(sorted(RESERVED))}")
         if names.count(name) > 1:
             raise ValueError(f"sign_in: two methods have the name '{name}'")
     return methods

@@ -77,6 +77,7 @@ SINCE: Mapping[str, int] = {
     "SecondFactorPrepared": 101,
     "SecondFactorUsed": 101,
     "SecondFactorsRemoved": 101,
+    "Session.provider_session": 101,
     "StatusChanged.ends_at": 101,
     "TopicMove": 101,
     "TopicMoveEnded": 101,

@@ -29,6 +29,12 @@ MAX_SUBJECT: Final = 500
 class NotRecognized(Refused):
     """The provider knows the person, but they can't use this organization; the message says why."""
 
+    def __init__(self, reason: str, message: str, **arguments: str) -> None:
+        """`reason` and `arguments` are for a translated message."""
+        super().__init__(message.format(**arguments))
+        self.reason = reason
+        self.arguments = arguments
+
 
 def recognize(
     context: CommandContext,
@@ -47,7 +53,11 @@ def recognize(
     """
     state = context.state
     if not proven.subject or len(proven.subject) > MAX_SUBJECT:
-        raise NotRecognized(f"{rules.title} didn't say who you are. Ask an administrator for help.")
+        raise NotRecognized(
+            "not_named",
+            "{title} didn't say who you are. Ask an administrator for help.",
+            title=rules.title,
+        )
     linked = state.identities.by_subject.get((proven.method, proven.subject))
     if linked is not None:
         owner = _usable(state.users[state.identities[linked].user_id])
@@ -56,13 +66,20 @@ def recognize(
     if (user := state.user_with_address(address)) is None:
         return _joined(context, proven, rules, address, credential, site, render)
     if user.is_bot:
-        raise NotRecognized(f"The address {address} belongs to a bot. Ask an administrator.")
+        raise NotRecognized(
+            "address_of_bot",
+            "The address {address} belongs to a bot. Ask an administrator for help.",
+            address=address,
+        )
     _usable(user)
     if any(one.method == proven.method for one in state.identities.of_user[user.id]):
         # The address was given to someone else, or the provider was set up anew.
         raise NotRecognized(
-            f"The account with the address {address} is linked to another person at {rules.title}."
-            " Ask an administrator to unlink it."
+            "linked_elsewhere",
+            "The account with the address {address} is linked to another person at {title}. Ask"
+            " an administrator to unlink it.",
+            address=address,
+            title=rules.title,
         )
     return Decision(
         user,
@@ -73,12 +90,17 @@ def recognize(
 def _verified_address(proven: ProvenIdentity, rules: RecognitionRules) -> str:
     if not proven.address:
         raise NotRecognized(
-            f"{rules.title} didn't send your email address. Ask an administrator for help."
+            "no_address",
+            "{title} didn't send your email address. Ask an administrator for help.",
+            title=rules.title,
         )
     if not proven.is_address_verified:
         raise NotRecognized(
-            f"{rules.title} hasn't verified your email address {proven.address[:254]}. Verify it"
-            " there, and sign in again."
+            "address_unverified",
+            "{title} hasn't verified your email address {address}. Verify it there, and sign in"
+            " again.",
+            title=rules.title,
+            address=proven.address[:254],
         )
     return names.address(proven.address)
 
@@ -103,13 +125,16 @@ def _joined(
     invitation = invitation_for(state, address, context.now)
     if not rules.creates and invitation is None:
         raise NotRecognized(
-            f"There is no account with the address {address} here. Ask an administrator to invite"
-            " you."
+            "no_such_account",
+            "No account here has the address {address}. Ask an administrator to invite you.",
+            address=address,
         )
     if rules.is_public and invitation is None and state.realm.invite_required:
         raise NotRecognized(
+            "invitation_needed",
             "You need an invitation to join this organization. Ask a member to invite the address"
-            f" {address}."
+            " {address}.",
+            address=address,
         )
     if invitation is None:
         addresses.usable(state, address)
@@ -154,7 +179,8 @@ def free_name(state: State, proven: str, address: str, user_id: int | None = Non
         except Refused:
             continue
     raise NotRecognized(
-        "Your name at the identity provider can't be used here. Ask an administrator for help."
+        "name_unusable",
+        "Your name can't be used here. Ask an administrator for help.",
     )
 
 

@@ -47,6 +47,8 @@ class NewSession(Struct, frozen=True, kw_only=True):
     """How the person signs in, such as `password`."""
     address: str = ""
     """The client's IP address."""
+    provider_session: str = ""
+    """As in `Session`."""
     replaced_id: int | None = None
     """The browser's previous session, which ends."""
     password_hash: str | None = None
@@ -87,6 +89,7 @@ def _begun(
         agent="".join(filter(str.isprintable, new.agent))[:MAX_AGENT],
         method=new.method,
         address=new.address,
+        provider_session=new.provider_session,
     )
     over = {one.id: one for one in ending}
     replaced = state.sessions.get(new.replaced_id)

@@ -54,6 +54,25 @@ def end_others(context: CommandContext, but: int | None) -> Decision[None]:
     return Decision(None, end_all_sessions(context.state, context.actor.id, but))
 
 
+def end_of_provider(
+    context: CommandContext, method: str, subject: str, provider_session: str
+) -> Decision[int]:
+    """End the sessions that began with a sign-in method, of the person with this ID there, or of
+    one session there, or both. Empty texts stand for any. Return how many there were."""
+    state = context.state
+    if subject:
+        identity = state.identities.get(state.identities.by_subject.get((method, subject)))
+        found = [] if identity is None else state.sessions.of_user[identity.user_id]
+    else:
+        found = list(state.sessions)
+    over = [
+        one
+        for one in found
+        if one.method == method and provider_session in {"", one.provider_session}
+    ]
+    return Decision(len(over), end_sessions(over))
+
+
 def next_expiry(state: State, now: float) -> float | None:
     """Return when the next session expires."""
     first = state.sessions.by_use.first

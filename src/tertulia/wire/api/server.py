@@ -19,11 +19,29 @@ from tertulia.wire.http.routing import ApiResponse, Call
 from tertulia.wire.http.sign_in import CheckedPassword
 
 
+class ExternalMethod(Struct, kw_only=True):
+    """A way to sign in besides passwords."""
+
+    name: Annotated[str, Doc("Identifies the method, such as `oidc:company`.")]
+    display_name: Annotated[str, Doc("The title of its button.")]
+    display_icon: Annotated[str | None, Doc("The URL of its icon. Always null.")]
+    login_url: Annotated[
+        str,
+        Doc(
+            "The path where a browser signs in. A mobile app adds `mobile_flow_otp`, 64 random"
+            " hexadecimal digits, and is opened with"
+            " `zulip://login?otp_encrypted_api_key=…&email=…&user_id=…&realm=…`. The desktop app"
+            " adds `desktop_flow_otp`."
+        ),
+    ]
+    signup_url: Annotated[str, Doc("The path where someone without an account signs up.")]
+
+
 class ServerSettingsResponse(ApiResponse, kw_only=True):
     """The information that clients need before signing in."""
 
     authentication_methods: dict[str, bool]
-    external_authentication_methods: list[dict[str, str]]
+    external_authentication_methods: list[ExternalMethod]
     zulip_version: str
     zulip_merge_base: str
     zulip_feature_level: int
@@ -56,14 +74,30 @@ _METHODS = (
 )
 
 
+_METHOD_OF_KIND: Final = {"oidc": "openid connect", "header": "remoteuser"}
+"""Names in `authentication_methods` of kinds that have another name there."""
+
+
 async def get_server_settings(call: Call) -> ServerSettingsResponse:
     """Get the server's version, the organization's name, and the available ways to sign in."""
     realm = call.state.realm
     password = realm.password_sign_in
+    methods = call.node.config.sign_in
     offered = {"password": password, "email": password, "dev": call.node.config.dev}
+    offered |= {_METHOD_OF_KIND.get(one.kind, one.kind): True for one in methods}
     return ServerSettingsResponse(
         authentication_methods={name: offered.get(name, False) for name in _METHODS},
-        external_authentication_methods=[],
+        external_authentication_methods=[
+            ExternalMethod(
+                name=f"{one.kind}:{one.name}",
+                display_name=one.label,
+                display_icon=None,
+                login_url=one.path,
+                signup_url=one.path,
+            )
+            for one in methods
+            if one.HAS_BUTTON
+        ],
         zulip_version=versions.SERVICE_VERSION,
         zulip_merge_base=versions.MERGE_BASE,
         zulip_feature_level=versions.FEATURE_LEVEL,

@@ -345,6 +345,15 @@ def device_id_of(node: HttpNode, request: Request, user: User) -> str | None:
     return None
 
 
+def add_cookie(config: Config, request: Request, name: str, value: str, seconds: int) -> None:
+    """Set a cookie that only this server reads with the response, or delete it (0 seconds). The one
+    set last under a name counts."""
+    cookie = _cookie(config, request, name, value, seconds)
+    begin = f"{cookie_name(config, name)}="
+    before = [one for one in getattr(request.state, "cookies", ()) if not one.startswith(begin)]
+    request.state.cookies = [*before, cookie]
+
+
 def set_device_cookie(node: HttpNode, request: Request, user_id: int) -> None:
     """Renew the device cookie after the account's password changed."""
     credential = node.state.credentials[user_id]

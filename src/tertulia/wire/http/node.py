@@ -17,6 +17,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tertulia import tracing
+from tertulia.identity.providers import Providers
 from tertulia.log.health import SECONDS, Histogram
 from tertulia.model.errors import Unavailable
 from tertulia.service import links
@@ -333,6 +334,17 @@ class HttpNode(Node):
     @property
     def request_limits(self) -> RequestLimits:
         return self.limits.requests
+
+    @cached_property
+    def providers(self) -> Providers:
+        """The identity providers that people sign in with."""
+        return Providers(self.config, self.clock)
+
+    async def close(self) -> None:
+        """Close connections to other servers."""
+        await super().close()
+        if "providers" in self.__dict__:
+            await self.providers.close()
 
     @cached_property
     def positions(self) -> Positions:

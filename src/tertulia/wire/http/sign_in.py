@@ -231,9 +231,11 @@ def new_session(
     checked: CheckedPassword | None = None,
     *,
     method: str,
+    provider_session: str = "",
 ) -> tuple[str, sessions.NewSession]:
     """Return a token and a new session for the browser, which replaces its previous one. `checked`
-    is the result of a password sign-in."""
+    is the result of a password sign-in, `provider_session` the provider's ID of the session
+    there."""
     token = secrets.token_urlsafe(32)
     before = session_of(node, request)
     new = sessions.NewSession(
@@ -241,6 +243,7 @@ def new_session(
         agent=request.headers.get("user-agent", ""),
         method=method,
         address=client_address(request),
+        provider_session=provider_session,
         replaced_id=before.id if before else None,
         password_hash=checked.password_hash if checked else None,
         place=sign_in_location(node, request) if checked and checked.is_new_place else None,
@@ -261,9 +264,12 @@ async def sign_in(
     checked: CheckedPassword | None = None,
     *,
     method: str = "password",
+    provider_session: str = "",
 ) -> Session:
     """Create a session and set its cookies with the response. Raises as `sessions.begin`."""
-    token, new = new_session(node, request, checked, method=method)
+    token, new = new_session(
+        node, request, checked, method=method, provider_session=provider_session
+    )
     session = await node.log.submit(user.id, sessions.begin, new)
     log_sign_in(request, method, user.id, session)
     authentication.set_session_cookies(node, request, session, token)

@@ -213,9 +213,12 @@ def _speech(node: HttpNode, request: Request) -> Speech:
     return speech_for(request, node.state.realm.default_language)
 
 
-async def _form(node: HttpNode, request: Request, forms: RateLimiter | None) -> Mapping[str, str]:
+async def _form(
+    node: HttpNode, request: Request, forms: RateLimiter | None, *, own_pages: bool
+) -> Mapping[str, str]:
     if request.method == "POST":
-        require_own_page(node.config, request)
+        if own_pages:
+            require_own_page(node.config, request)
         if forms is not None:
             forms.require(client_network(request))
     sent, _ = await received(request, MAX_BODY)
@@ -236,9 +239,12 @@ def _refused(node: HttpNode, request: Request, error: Refused | Unavailable) -> 
 
 class RouteMaker(Protocol):
     """Makes a route to a page. `counted` forms count toward the rate limit; other pages count by
-    themselves."""
+    themselves. With `own_pages`, only pages of this server can send forms; others must prove where
+    a form comes from."""
 
-    def __call__(self, path: str, show: Page, *, counted: bool = True) -> Route: ...
+    def __call__(
+        self, path: str, show: Page, *, counted: bool = True, own_pages: bool = True
+    ) -> Route: ...
 
 
 def route_maker(node: HttpNode, pages: str) -> RouteMaker:
@@ -248,12 +254,12 @@ def route_maker(node: HttpNode, pages: str) -> RouteMaker:
     forms = limiter(f"{pages}: forms", TRIES, TRIES_SECONDS)
     mails = limiter(f"{pages}: mails", MAILS, TRIES_SECONDS)
 
-    def route(path: str, show: Page, *, counted: bool = True) -> Route:
+    def route(path: str, show: Page, *, counted: bool = True, own_pages: bool = True) -> Route:
         async def answer(request: Request) -> Response:
             try:
                 if node.state.realm.deactivated:
                     raise OrganizationDeactivated("This organization is deactivated.")
-                sent = await _form(node, request, forms if counted else None)
+                sent = await _form(node, request, forms if counted else None, own_pages=own_pages)
                 response = await show(PageRequest(node, request, sent, mails))
                 await node.log.durability.settled()
             except (Refused, Unavailable) as refusal:

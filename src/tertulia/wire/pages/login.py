@@ -10,6 +10,7 @@ from starlette.routing import BaseRoute, Route
 from tertulia.domain import channel_access, names
 from tertulia.domain.accounts import sessions
 from tertulia.domain.accounts.sessions import PasswordReset
+from tertulia.identity.provider import ProviderDown
 from tertulia.model.errors import (
     AccountDeactivated,
     OrganizationDeactivated,
@@ -139,11 +140,35 @@ async def _login(page: PageRequest) -> Response:
         title=page.say("sign_in"),
         description=realm.rendered_description,
         action=flow.with_path(LOGIN),
+        signed_out=await _signed_out_of(page),
         fields=_sign_in_fields(page) if realm.password_sign_in else [],
         error=error,
+        methods=[
+            Link(words=page.say("sign_in_with", title=one.label), path=flow.with_path(one.path))
+            for one in node.config.sign_in
+            if one.HAS_BUTTON
+        ],
         forgot=links.RESET.rstrip("/") if realm.password_sign_in else "",
         residents=_residents(page),
         join="" if realm.invite_required else links.JOIN.rstrip("/"),
+    )
+
+
+async def _signed_out_of(page: PageRequest) -> Link | None:
+    """A link to sign out at the identity provider too, after signing out here."""
+    method = page.node.providers.method(page.value("signed_out"))
+    if method is None or not method.IS_REDIRECTING:
+        return None
+    try:
+        if not await page.node.providers[method].logout_url(page.site + LOGIN):
+            return None
+    except ProviderDown:
+        return None
+    say, title = page.say, method.label
+    return Link(
+        path=f"{method.path}/end",
+        words=say("sign_out_there", title=title),
+        lead=say("signed_out_here", title=title),
     )
 
 
@@ -213,7 +238,10 @@ async def _logout(page: PageRequest) -> Response:
         sent = request.headers.get(CSRF_HEADER) or page.value("csrf")
         require_csrf_token(node.vault, session, sent)
         await sign_in.sign_out(node, request)
-        return page.go(LOGIN)
+        method = node.providers.method(session.method)
+        # Signing out at the provider ends other sessions there, so that's for the person to say.
+        is_there = method is not None and method.IS_REDIRECTING
+        return page.go(f"{LOGIN}?signed_out={session.method}" if is_there else LOGIN)
     user = node.state.users[session.user_id]
     return page.form(
         page.say("sign_out"),

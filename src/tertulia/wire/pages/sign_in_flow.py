@@ -65,6 +65,8 @@ class SignInFlow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A mobile app's one-time pad: 64 hexadecimal digits, or empty."""
     desktop_flow_otp: str = ""
     """The desktop app's AES key: 64 hexadecimal digits, or empty."""
+    provider_session: str = ""
+    """The identity provider's ID of the session there, once people come back; may be empty."""
 
     @property
     def is_for_app(self) -> bool:
@@ -73,11 +75,12 @@ class SignInFlow(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def with_path(self, path: str) -> str:
         """The path with a query that continues this flow there."""
-        query = {
-            name: value
-            for name, value in msgspec.structs.asdict(self).items()
-            if value and value != HOME
+        values = {
+            "next": self.next if self.next != HOME else "",
+            "mobile_flow_otp": self.mobile_flow_otp,
+            "desktop_flow_otp": self.desktop_flow_otp,
         }
+        query = {name: value for name, value in values.items() if value}
         return f"{path}?{urlencode(query, safe='/', quote_via=quote)}" if query else path
 
 
@@ -128,7 +131,14 @@ async def _complete(
         return await _to_mobile_app(page, user, method, flow.mobile_flow_otp, checked)
     if flow.desktop_flow_otp:
         return _to_desktop_app(page, user, method, flow)
-    await sign_in.sign_in(page.node, page.request, user, checked, method=method)
+    await sign_in.sign_in(
+        page.node,
+        page.request,
+        user,
+        checked,
+        method=method,
+        provider_session=flow.provider_session,
+    )
     return page.go(flow.next)
 
 
@@ -157,6 +167,7 @@ class _DesktopSignIn(Struct, frozen=True, array_like=True):
     password_mark: str
     method: str
     next: str
+    provider_session: str
     nonce: str
 
 
@@ -171,6 +182,7 @@ def _to_desktop_app(page: PageRequest, user: User, method: str, flow: SignInFlow
             Links.password_mark(node.state.credentials[user.id]),
             method,
             flow.next,
+            flow.provider_session,
             secrets.token_hex(8),
         )
     ).decode()
@@ -307,7 +319,13 @@ async def _from_desktop_app(page: PageRequest) -> Response:
     user = sign_in.require_usable(node, signed_in.user_id)
     if Links.password_mark(node.state.credentials[user.id]) != signed_in.password_mark:
         return _expired(page)
-    await sign_in.sign_in(node, page.request, user, method=signed_in.method)
+    await sign_in.sign_in(
+        node,
+        page.request,
+        user,
+        method=signed_in.method,
+        provider_session=signed_in.provider_session,
+    )
     return page.go(signed_in.next)
 
 

@@ -1,0 +1,1 @@
+"""Sign-in with identity providers: each ends in a `ProvenIdentity`."""

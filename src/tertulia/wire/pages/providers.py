@@ -1,0 +1,283 @@
+"""Signing in with an identity provider: going there, coming back, and signing out."""
+
+import hmac
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Final
+from urllib.parse import urlencode
+
+import msgspec
+from msgspec import Struct
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute
+
+from tertulia.domain.accounts import identities, signing_out
+from tertulia.domain.accounts.identities import NotRecognized
+from tertulia.identity.provider import (
+    AuthorizationRequest,
+    NotProven,
+    ProviderDown,
+    SignedInThere,
+)
+from tertulia.identity.providers import Providers
+from tertulia.model.errors import Refused
+from tertulia.model.users import User
+from tertulia.service.credentials import VaultError
+from tertulia.service.sign_in_methods import SignInMethod
+from tertulia.wire.http import authentication, sign_in
+from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.request_head import client_network, cookie_name
+from tertulia.wire.pages.form_flow import LOGIN, Link, Page, PageRequest, route_maker, to_sign_in
+from tertulia.wire.pages.sign_in_flow import (
+    SignInFlow,
+    finish_sign_in,
+    needs_browser,
+    requested_flow,
+    to_browser,
+)
+
+logger = logging.getLogger("tertulia.sign_in")
+
+FLOW_SECONDS: Final = 600
+"""How long people may take at the provider."""
+CALLBACKS: Final = 300
+CALLBACK_SECONDS: Final = 600.0
+"""The period that `CALLBACKS` failed answers from one network are allowed in."""
+LOGOUTS: Final = 3000
+"""Logout tokens from one network in that period."""
+LOGOUT_TOKEN_SECONDS: Final = 3600
+"""How long a logout token is remembered, so that it counts once."""
+_COOKIE: Final = "tertulia_sign_in_"
+_ANSWER: Final = ("code", "state", "iss", "error", "error_description", "user")
+"""What a provider may send along with the browser."""
+_MAX_ANSWER: Final = 4000
+"""Longest such value, in characters."""
+
+
+class _Pending(Struct, frozen=True, array_like=True):
+    """An attempt to sign in, which the browser keeps, encrypted."""
+
+    method: str
+    state: str
+    nonce: str
+    verifier: str
+    flow: SignInFlow
+    at: int
+
+
+def provider_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
+    """The routes to sign-in methods; none if no method is configured."""
+    if not any(one.IS_REDIRECTING for one in node.config.sign_in):
+        return ()
+    pages = _Pages(node, node.providers)
+    route = route_maker(node, "providers")
+    return (
+        route("/sign-in/{name}", pages.page(_Pages.start), counted=False),
+        route(
+            "/sign-in/{name}/callback", pages.page(_Pages.callback), counted=False, own_pages=False
+        ),
+        route("/sign-in/{name}/end", pages.page(_Pages.end), counted=False),
+        route("/sign-in/{name}/logout", pages.page(_Pages.logout), counted=False, own_pages=False),
+    )
+
+
+class _Pages:
+    def __init__(self, node: HttpNode, providers: Providers) -> None:
+        self._providers = providers
+        limiter = node.limits.limiters.limiter
+        self._answers = limiter("provider answers", CALLBACKS, CALLBACK_SECONDS)
+        self._logouts = limiter("provider logouts", LOGOUTS, CALLBACK_SECONDS)
+
+    def page(
+        self, show: "Callable[[_Pages, PageRequest, SignInMethod], Awaitable[Response]]"
+    ) -> Page:
+        """Return the page for the method in the path."""
+
+        async def answer(page: PageRequest) -> Response:
+            method = self._providers.method(page.request.path_params["name"])
+            if method is None or not method.IS_REDIRECTING:
+                return page.note(
+                    page.say("not_found"),
+                    page.say("method_unknown"),
+                    status=404,
+                    back=to_sign_in(page.say),
+                )
+            try:
+                return await show(self, page, method)
+            except ProviderDown as error:
+                logger.warning("%s can't be used: %s", method.name, error.reason)
+                return page.note(
+                    page.say("provider_down", title=method.label),
+                    page.say("provider_down_text", title=method.label),
+                    status=502,
+                    back=to_sign_in(page.say),
+                )
+
+        return answer
+
+    async def start(self, page: PageRequest, method: SignInMethod) -> Response:
+        """Send the browser to the provider."""
+        flow = requested_flow(page)
+        if needs_browser(page, flow):
+            return to_browser(page)
+        pending = _Pending(
+            method.name,
+            secrets.token_urlsafe(24),
+            secrets.token_urlsafe(24),
+            secrets.token_urlsafe(48),
+            flow,
+            int(page.node.clock()),
+        )
+        url = await self._providers[method].url(_request(page, method, pending))
+        sealed = page.node.vault.sealed(msgspec.json.encode(pending).decode())
+        authentication.add_cookie(
+            page.node.config, page.request, _COOKIE + method.name, sealed, FLOW_SECONDS
+        )
+        return RedirectResponse(url, status_code=302, headers={"Cache-Control": "no-store"})
+
+    async def callback(self, page: PageRequest, method: SignInMethod) -> Response:
+        """Sign in the person who comes back from the provider."""
+        answer = {name: page.value(name) for name in _ANSWER if page.value(name)}
+        if any(len(value) > _MAX_ANSWER for value in answer.values()):
+            return self._refused(page, method, "the answer is too long")
+        if page.is_post:
+            # The browser sends its cookies only with a GET that comes from another site.
+            return page.go(f"{method.path}/callback?{urlencode(answer)}")
+        network = client_network(page.request)
+        self._answers.require(network)
+        pending = _pending(page, method)
+        if pending is None or not hmac.compare_digest(
+            pending.state.encode(), answer.get("state", "").encode()
+        ):
+            return self._expired(page, method)
+        if not page.node.limits.uses_first("sign-in states", pending.state, FLOW_SECONDS):
+            return self._expired(page, method)
+        _forget(page, method)
+        if "error" in answer:
+            if answer["error"] in {"access_denied", "user_cancelled_authorize"}:
+                return self._cancelled(page, method, pending.flow)
+            reason = f"{answer['error'][:100]}: {answer.get('error_description', '')[:300]}"
+            return self._refused(page, method, reason)
+        try:
+            request = _request(page, method, pending)
+            there = await self._providers[method].signed_in(request, answer)
+        except NotProven as error:
+            return self._refused(page, method, str(error))
+        try:
+            user = await _recognized(page, method, there)
+            flow = msgspec.structs.replace(pending.flow, provider_session=there.session[:200])
+            response = await finish_sign_in(page, user, method.name, flow)
+        except Refused as refusal:
+            sign_in.log_failed_sign_in(page.request, method.name)
+            return page.note(
+                page.say("sign_in_refused"),
+                _words(page, refusal),
+                status=403,
+                back=to_sign_in(page.say),
+            )
+        self._answers.forgive(network)
+        _forget(page, method)
+        return response
+
+    async def end(self, page: PageRequest, method: SignInMethod) -> Response:
+        """Send a browser that is signed out here to the provider, to sign out there, too."""
+        url = await self._providers[method].logout_url(page.site + LOGIN)
+        if not url:
+            return page.go(LOGIN)
+        return RedirectResponse(url, status_code=302, headers={"Cache-Control": "no-store"})
+
+    async def logout(self, page: PageRequest, method: SignInMethod) -> Response:
+        """End sessions as the provider says (OpenID Connect Back-Channel Logout)."""
+        self._logouts.require(client_network(page.request))
+        headers = {"Cache-Control": "no-store"}
+        try:
+            there = await self._providers[method].logged_out(page.value("logout_token"))
+        except NotProven as error:
+            logger.warning("refused a logout token of %s: %s", method.name, error)
+            return Response(status_code=400, headers=headers)
+        token = f"{method.name} {there.token_id}"
+        if page.node.limits.uses_first("logout tokens", token, LOGOUT_TOKEN_SECONDS):
+            await page.node.log.submit(
+                None, signing_out.end_of_provider, method.name, there.subject, there.session
+            )
+        return Response(status_code=200, headers=headers)
+
+    # Answers that don't sign anyone in
+
+    def _refused(self, page: PageRequest, method: SignInMethod, reason: str) -> Response:
+        sign_in.log_failed_sign_in(page.request, method.name)
+        logger.warning("refused an answer of %s: %s", method.name, reason)
+        return page.note(
+            page.say("sign_in_refused"),
+            page.say("provider_refused", title=method.label),
+            status=403,
+            back=to_sign_in(page.say),
+        )
+
+    def _expired(self, page: PageRequest, method: SignInMethod) -> Response:
+        return page.note(
+            page.say("sign_in_over"),
+            page.say("sign_in_over_text"),
+            status=400,
+            back=Link(path=method.path, words=page.say("try_again")),
+        )
+
+    def _cancelled(self, page: PageRequest, method: SignInMethod, flow: SignInFlow) -> Response:
+        return page.note(
+            page.say("sign_in_cancelled"),
+            page.say("sign_in_cancelled_text", title=method.label),
+            status=403,
+            back=Link(path=flow.with_path(LOGIN), words=page.say("try_again")),
+        )
+
+
+def _request(page: PageRequest, method: SignInMethod, pending: _Pending) -> AuthorizationRequest:
+    return AuthorizationRequest(
+        state=pending.state,
+        nonce=pending.nonce,
+        verifier=pending.verifier,
+        # Each method has an address of its own, so that their answers can't be mixed up.
+        redirect_url=f"{page.node.config.external_url}{method.path}/callback",
+    )
+
+
+def _pending(page: PageRequest, method: SignInMethod) -> _Pending | None:
+    """The attempt that this browser began with the method, if it's recent."""
+    name = cookie_name(page.node.config, _COOKIE + method.name)
+    try:
+        text = page.node.vault.unsealed(page.request.cookies.get(name, ""))
+    except VaultError:
+        return None
+    if not text:
+        return None
+    try:
+        pending = msgspec.json.decode(text, type=_Pending)
+    except msgspec.DecodeError:
+        return None
+    age = page.node.clock() - pending.at
+    return pending if pending.method == method.name and age <= FLOW_SECONDS else None
+
+
+def _forget(page: PageRequest, method: SignInMethod) -> None:
+    authentication.add_cookie(page.node.config, page.request, _COOKIE + method.name, "", 0)
+
+
+async def _recognized(page: PageRequest, method: SignInMethod, there: SignedInThere) -> User:
+    node = page.node
+    user: User = await node.log.submit(
+        None,
+        identities.recognize,
+        there.identity,
+        method.rules,
+        await node.vault.credential(0, None),
+        node.config.mail_site,
+        node.renderer.render,
+    )
+    return user
+
+
+def _words(page: PageRequest, refusal: Refused) -> str:
+    if isinstance(refusal, NotRecognized):
+        return page.say(refusal.reason, **refusal.arguments)
+    return page.say.refusal(refusal)
