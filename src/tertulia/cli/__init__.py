@@ -21,7 +21,7 @@ COMMANDS: Final = (
     *("groups", "channels", "folders", "settings", "defaults", "default-groups"),
     *("fields", "domains", "pictures", "emoji", "linkifiers", "playgrounds", "files"),
     *("announce", "mail", "backup", "backups", "restore", "import", "export"),
-    *("move-files", "check", "top", "nodes", "end-queues", "usage", "config"),
+    *("move-files", "check", "top", "nodes", "end-queues", "usage", "audit", "config"),
 )
 """In the order in which help lists them."""
 _MODULES: Final = {

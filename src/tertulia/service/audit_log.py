@@ -19,9 +19,6 @@ BURST: Final = 300
 """Records of a node that can be written immediately."""
 PER_SECOND: Final = 0.1
 """Records of a node in the long run."""
-MAX_COUNTED: Final = 500
-"""Kinds, accounts, and networks that are counted apart. The others are counted by kind."""
-
 _Source = tuple[str, int | None, str]
 """A kind, an account, and a network."""
 
@@ -57,13 +54,14 @@ class AuditRecorder:
         now = self._log.clock()
         self.write_counts(now)
         source: _Source = (kind, user_id, network)
-        if source not in self._counts and len(self._counts) >= MAX_COUNTED:
-            source = (kind, None, "")
-        count = self._counts.setdefault(source, _Count(now))
-        if count.written >= ALIKE or not self._pays(now):
+        count = self._counts.get(source)
+        if count is not None and count.written >= ALIKE:
             count.more += 1
             return
-        count.written += 1
+        if not self._pays(now):
+            self._counts.setdefault((kind, None, ""), _Count(now)).more += 1
+            return
+        self._counts.setdefault(source, _Count(now)).written += 1
         self._write(
             AuditRecord(
                 kind=kind,
@@ -85,6 +83,7 @@ class AuditRecorder:
 
     def write_counts(self, now: float | None = None) -> None:
         """Record what was counted in periods that have ended, or with None in all."""
+        at = self._log.clock()
         over = [
             source
             for source, count in self._counts.items()
@@ -92,14 +91,17 @@ class AuditRecorder:
         ]
         for source in over:
             count = self._counts.pop(source)
-            if count.more:
-                kind, user_id, network = source
-                details = {"count": count.more, "since": int(count.begun_at)}
-                origin = Origin(way="page", address=network)
-                at = self._log.clock()
-                self._write(
-                    AuditRecord(kind=kind, at=at, user_id=user_id, origin=origin, details=details)
-                )
+            if not count.more:
+                continue
+            kind, user_id, network = source
+            if network and not self._pays(at):
+                self._counts.setdefault((kind, None, ""), _Count(at)).more += count.more
+                continue
+            details = {"count": count.more, "since": int(count.begun_at)}
+            origin = Origin(way="page", address=network)
+            self._write(
+                AuditRecord(kind=kind, at=at, user_id=user_id, origin=origin, details=details)
+            )
 
     def _write(self, record: AuditRecord) -> None:
         self._log.note(Audited(record))

@@ -24,10 +24,12 @@ EXTERNAL: Final = "/external_content/"
 TEMPORARY: Final = "/user_uploads/temporary/"
 EXPORT: Final = "/user_exports/"
 REALM_EXPORT: Final = "/realm_exports/"
+AUDIT_LOG: Final = "/audit_log_exports/"
 UNSUBSCRIBE: Final = "/unsubscribe/"
 DESKTOP: Final = "/accounts/login/subdomain/"
 PATHS: Final = (
     *(JOIN, CONFIRM, RESET, EXTERNAL, TEMPORARY, EXPORT, REALM_EXPORT, UNSUBSCRIBE, DESKTOP),
+    AUDIT_LOG,
 )
 """The rest of these paths is secret, or a URL that someone linked."""
 _TOKEN: Final = re.compile(r"([ic])(0|[1-9][0-9]{0,15})-([A-Za-z0-9_-]{43})")

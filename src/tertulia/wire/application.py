@@ -6,6 +6,7 @@ from starlette.types import ASGIApp
 
 from tertulia.wire.api import documentation
 from tertulia.wire.api.routes import ROUTES
+from tertulia.wire.files.audit_log import audit_log_pages
 from tertulia.wire.files.downloads import file_pages
 from tertulia.wire.files.exports import export_pages
 from tertulia.wire.files.pictures import external_pages
@@ -55,6 +56,7 @@ def application(node: HttpNode) -> ASGIApp:
             *installing_pages(node),
             *public_pages(node),
             *file_pages(node),
+            *audit_log_pages(node),
             *export_pages(node),
             *external_pages(node),
             *tus_pages(node),

@@ -1,0 +1,111 @@
+"""The audit log as a CSV file."""
+
+import csv
+import io
+from collections.abc import AsyncIterator, Iterable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import BaseRoute
+
+from tertulia.domain import permissions
+from tertulia.model.errors import NotPermitted
+from tertulia.service import links
+from tertulia.state.state import State
+from tertulia.store import audit_log
+from tertulia.wire.api.audit_log import TICKET, AuditFilter, AuditRecordObject, record_object
+from tertulia.wire.files.downloads import Gone, disposition, page
+from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.rate_limits import read_for
+
+MAX_ROWS: Final = 200_000
+_PAGE: Final = 500
+"""Records that are read together."""
+_COLUMNS: Final = (
+    *("id", "time", "kind", "actor_id", "actor", "user_id", "user", "way", "address"),
+    *("session_id", "key_id", "command", "agent", "details"),
+)
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""What a spreadsheet takes for the beginning of a formula."""
+
+
+def audit_log_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
+    """The route to exports of the audit log."""
+
+    async def download(request: Request) -> Response:
+        text = node.vault.text_of(TICKET, request.path_params["ticket"], node.clock())
+        if text is None:
+            raise Gone
+        user_id, _, asked = text.partition(":")
+        _require_owner(node, int(user_id))
+        read_for(request, node.state.users[int(user_id)])
+        wanted = msgspec.json.decode(asked, type=AuditFilter)
+        headers = {
+            "Cache-Control": "no-store",
+            "Content-Disposition": disposition("attachment", "audit-log.csv"),
+            "Referrer-Policy": "no-referrer",
+        }
+        content = _rows(node, int(user_id), wanted)
+        return StreamingResponse(content, 200, headers, "text/csv; charset=utf-8; header=present")
+
+    return (page(node, links.AUDIT_LOG + "{ticket}/{name}", download),)
+
+
+def _require_owner(node: HttpNode, user_id: int) -> None:
+    user = node.state.users[user_id]
+    if not user.is_active or node.state.realm.deactivated:
+        raise NotPermitted("This account is deactivated.")
+    permissions.require_owner(node.state, user)
+
+
+async def _rows(node: HttpNode, user_id: int, wanted: AuditFilter) -> AsyncIterator[str]:
+    # A mark, without which spreadsheets don't read it as UTF-8.
+    yield "\ufeff" + _line(_COLUMNS)
+    before, left = wanted.before, MAX_ROWS
+    while True:
+        found = await node.store.read(
+            audit_log.page,
+            _PAGE,
+            before,
+            actor_id=wanted.actor_id,
+            user_id=wanted.user_id,
+            kind=wanted.kind,
+        )
+        _require_owner(node, user_id)  # Otherwise, this breaks off the response.
+        if not found:
+            return
+        if not left:
+            yield _line([before, "", "export_continues"])
+            return
+        records = map(record_object, found)
+        yield "".join(_line(_cells(node.state, record)) for record in records)
+        before, left = found[-1].id, left - len(found)
+
+
+def _cells(state: State, record: AuditRecordObject) -> list[Any]:
+    origin = record.origin
+    time = datetime.fromtimestamp(record.timestamp, UTC).isoformat(timespec="seconds")
+    return [
+        *(record.id, time, record.kind, record.actor_id, _name(state, record.actor_id)),
+        *(record.user_id, _name(state, record.user_id), origin.way, origin.address),
+        *(origin.session_id, origin.key_id, origin.command, origin.agent),
+        msgspec.json.encode(record.details).decode() if record.details else "",
+    ]
+
+
+def _name(state: State, user_id: int | None) -> str:
+    user = None if user_id is None else state.users.get(user_id)
+    return "" if user is None else f"{user.full_name} <{user.address}>"
+
+
+def _line(cells: Iterable[Any]) -> str:
+    """Return a row (RFC 4180). Text that a spreadsheet would execute begins with an apostrophe."""
+    text = io.StringIO()
+    safe = (
+        f"'{one}" if isinstance(one, str) and one.startswith(_FORMULA) else one for one in cells
+    )
+    csv.writer(text, lineterminator="\r\n").writerow(safe)
+    return text.getvalue()
