@@ -95,3 +95,12 @@ async def test_incomplete_upload_is_found(place: Place, how: str) -> None:
     else:
         file.write_bytes(b"hell")
     assert await failed(place) == {"files"}
+
+
+async def test_identity_providers_are_asked(place: Place) -> None:
+    await prepared(place)
+    method = {"name": "company", "kind": "oidc", "issuer": "http://127.0.0.1:9", "client_id": "a"}
+    declared = json.dumps(json.dumps([method]))
+    settings = place.data_dir / "tertulia.toml"
+    settings.write_text(f'external_url = "https://chat.example.com"\nsign_in = {declared}\n')
+    assert await failed(place) == {"sign-in with company"}

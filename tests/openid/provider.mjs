@@ -31,9 +31,9 @@ function make() {
       devInteractions: { enabled: false },
       backchannelLogout: { enabled: true },
       rpInitiatedLogout: { enabled: true },
-      // Logout tokens go to the tested server on this machine.
     },
-    fetch: globalThis.fetch,
+    // Logout tokens go to the tested server on this machine, which the default refuses.
+    fetch: (url, { dispatcher, ...options }) => globalThis.fetch(url, options),
     findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id, ...people.get(id) }) }),
     interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },
     loadExistingGrant: async (ctx) => {

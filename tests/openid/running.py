@@ -48,6 +48,8 @@ class OpenidServer:
                     "client_secret": CLIENT_SECRET,
                     "redirect_uris": [f"{path}/callback" for path in paths],
                     "post_logout_redirect_uris": [f"{site}/login" for site in sites],
+                    "backchannel_logout_uri": f"{sites[0]}/sign-in/company/logout",
+                    "backchannel_logout_session_required": True,
                 }
             ],
             refuses=False,
@@ -70,6 +72,8 @@ class OpenidServer:
         if self.process.stdin is not None:
             self.process.stdin.close()
         self.process.wait(10)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
 
 
 @contextmanager

@@ -54,7 +54,8 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 @configured
 def check(config: Config, as_json: bool) -> None:
-    """Check the installation: database, secret, log, tables, search, jobs, nodes, and files.
+    """Check the installation: database, secret, log, tables, search, jobs, nodes, files, and
+    identity providers.
 
     Nothing is changed, and the server can keep running. Prints a line for each check, and exits
     with code 1 if one of them fails. Features that aren't set up yet (address, email, backups) are
@@ -104,7 +105,27 @@ def _findings(settings: Config) -> Iterator[Finding]:
         yield _files(connection, settings)
     if settings.backup_to:
         yield _backups(settings)
+    if settings.sign_in:
+        yield from asyncio.run(_providers(settings))
     yield _permissions(settings)
+
+
+async def _providers(settings: Config) -> list[Finding]:
+    """Check that each identity provider responds."""
+    from tertulia.identity.provider import ProviderDown  # Rarely needed.
+    from tertulia.identity.providers import Providers
+
+    providers = Providers(settings, time.time)
+    try:
+        answers = await providers.checked()
+    finally:
+        await providers.close()
+    return [
+        Finding(check=f"sign-in with {name}", ok=False, detail=answer.reason)
+        if isinstance(answer, ProviderDown)
+        else Finding(check=f"sign-in with {name}", ok=True, detail=answer)
+        for name, answer in answers.items()
+    ]
 
 
 def _backups(settings: Config) -> Finding:
