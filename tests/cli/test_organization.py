@@ -569,7 +569,8 @@ def leaves(command: Any, *names: str) -> Iterator[tuple[tuple[str, ...], Any]]:
         yield from leaves(one, *names, name)
 
 
-COMMANDS = dict(leaves(command_line()))
+COMMANDS = {names: one for names, one in leaves(command_line()) if not one.hidden}
+"""Without those that only the server runs."""
 
 
 @pytest.mark.parametrize("names", COMMANDS, ids=" ".join)

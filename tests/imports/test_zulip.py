@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from tertulia.app.founding import opened_log
-from tertulia.cli.import_lock import DIRECTORY, alone
+from tertulia.imports.lock import DIRECTORY, alone
 from tertulia.imports.progress import Progress
 from tertulia.imports.records import Holders, SourceMessage, SourceOrganization
 from tertulia.imports.report import ImportReport

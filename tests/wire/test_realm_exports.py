@@ -133,7 +133,7 @@ async def test_one_that_fails_says_so(org: Organization, monkeypatch: pytest.Mon
 
     async def failing(*words: object) -> None:
         tried.append(words)
-        raise ProgramFailed("The disk is full.")
+        raise ProgramFailed("The disk is full.", 1)
 
     monkeypatch.setattr(jobs, "run_command", failing)
     monkeypatch.setattr(jobs, "ATTEMPTS", 1)

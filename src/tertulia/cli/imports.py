@@ -1,7 +1,6 @@
 """`tertulia import`: move an organization in from another chat server."""
 
 import asyncio
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,15 +10,16 @@ import typer
 
 from tertulia.app.composition import opened_organization
 from tertulia.app.founding import opened_log, opened_vault, require_fitting
-from tertulia.cli import live_imports
+from tertulia.cli import live_imports, requested_imports
 from tertulia.cli.commands import Printed, configured, done, report
 from tertulia.cli.errors import CommandFailed
-from tertulia.cli.import_lock import DIRECTORY, LOCK, alone
 from tertulia.cli.options import AsJson
 from tertulia.imports.arrivals import invite
 from tertulia.imports.importer import Importer
+from tertulia.imports.lock import DIRECTORY, ImportBusy, alone, delete_extracted
 from tertulia.imports.progress import ImportRefused, Progress, dry_run, read_from
 from tertulia.imports.source import Source, SourceError
+from tertulia.jobs.imports import only_import
 from tertulia.model.errors import Refused
 from tertulia.model.numbers import counted
 from tertulia.service.config import Config
@@ -60,20 +60,19 @@ def run(
     """Import from the source that `opened` opens, show progress, and print the report. With
     `invites`, email the imported people."""
     work = config.data_path / DIRECTORY
-    with alone(work):
-        _run(
-            config,
-            lambda: opened(work),
-            is_dry=is_dry,
-            as_json=as_json,
-            invites=invites,
-            is_followed=is_followed,
-        )
-        for one in work.iterdir():  # Extracted and sorted files.
-            if one.is_dir():
-                shutil.rmtree(one, ignore_errors=True)
-            elif one.name != LOCK:
-                one.unlink(missing_ok=True)
+    try:
+        with alone(work):
+            _run(
+                config,
+                lambda: opened(work),
+                is_dry=is_dry,
+                as_json=as_json,
+                invites=invites,
+                is_followed=is_followed,
+            )
+            delete_extracted(work)
+    except ImportBusy as busy:
+        raise CommandFailed(str(busy)) from None
 
 
 def _run(
@@ -135,7 +134,7 @@ async def _imported(
                 tell=bar.show,
                 is_followed=is_followed,
             )
-            progress = await importer.run()
+            progress = await only_import(log, config.data_path, importer.run)
             return progress, await invite(log, config.mail_site) if invites else None
     finally:
         bar.end()
@@ -375,6 +374,7 @@ app.command(
     "slack",
     epilog="Example: `tertulia import slack --data-dir data --token xoxp-… slack-export.zip`",
 )(configured(slack))
+app.command("requested", hidden=True)(configured(requested_imports.requested))
 app.command("zulip-live", epilog=live_imports.EXAMPLE)(configured(live_imports.zulip_live))
 app.command("finish", epilog="Example: `tertulia import finish --data-dir data`")(
     configured(live_imports.finish)

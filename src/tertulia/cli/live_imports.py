@@ -18,8 +18,9 @@ import typer
 from tertulia.app.founding import opened_log, opened_vault, require_fitting
 from tertulia.cli.commands import report
 from tertulia.cli.errors import CommandFailed
-from tertulia.cli.import_lock import DIRECTORY, alone
 from tertulia.cli.options import AsJson
+from tertulia.imports.lock import DIRECTORY, alone
+from tertulia.jobs.imports import only_import
 from tertulia.model.changes import RealmChanged
 from tertulia.service.config import Config
 from tertulia.state.decision import CommandContext, Decision
@@ -187,7 +188,7 @@ async def _followed(config: Config, url: str, email: str, key: str) -> "Followed
                     tell=shown.show,
                     is_ended=ended.is_set,
                 )
-                return await follower.run()
+                return await only_import(log, config.data_path, follower.run)
     finally:
         shown.end()
         server.close()

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import aclosing
 from itertools import islice
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from tertulia.domain.messages import bot_messages
 from tertulia.domain.messages.bot_messages import BotMessage
 from tertulia.domain.messages.sending import ToPeople
+from tertulia.domain.organization import imports
 from tertulia.imports.channels import memberships
 from tertulia.imports.files import SourceFiles
 from tertulia.imports.identifiers import Identifiers, assign_ids
@@ -40,9 +41,10 @@ from tertulia.imports.source import Source, Survey
 from tertulia.log.log import Log
 from tertulia.markup.render import Renderer
 from tertulia.model.changes import AnyChange, AttachmentAdded, QueuesEnded
+from tertulia.model.errors import Refused
 from tertulia.model.users import Credential, Role
 from tertulia.service.credentials import Vault
-from tertulia.state.decision import CommandContext, Decision
+from tertulia.state.decision import CommandContext, Decision, Verb
 from tertulia.store import installation
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.files import Files
@@ -95,9 +97,12 @@ class Importer:
         tell: Tell = lambda _: None,
         processes: int | None = None,
         is_followed: bool = False,
+        request_id: int = 0,
     ) -> None:
         """`is_followed`: whether people keep writing at the source, so that the report can't
-        be sent as a message: one there will have its ID."""
+        be sent as a message: one there will have its ID. `request_id` is the import's ID if an
+        owner started it in the browser: if they cancel it, the next commit raises Refused."""
+        self._request_id = request_id
         self._is_followed = is_followed
         self._log = log
         self._vault = vault
@@ -163,15 +168,22 @@ class Importer:
         if stored is not None:
             before = msgspec.json.decode(stored, type=Progress)
             if before.fingerprint == survey.fingerprint:
+                before.request_id = self._request_id
+                before.resumed_at, before.resumed_messages = time.time(), before.messages
                 self._progress = before
                 self._ids = Identifiers(msgspec.json.decode(ids or "{}"))
                 self._linked = linked
                 return False
-            if before.step != "done":
+            is_given_up = before.request_id and not imports.is_to_be_imported(
+                self._log.state, before.request_id
+            )
+            if before.step != "done" and not is_given_up:
                 raise ImportRefused(
                     f"An import from {before.origin} isn't finished. Run it again with the same"
                     " export to continue it, or start over with an empty data directory."
                 )
+            if before.step != "done":  # Links that it remembered aren't for this import.
+                await self._log.store.write(lambda c: installation.forget_all(c, LINK_FACT))
         is_new = self._log.state.is_empty
         self._progress = Progress(
             fingerprint=survey.fingerprint,
@@ -182,6 +194,8 @@ class Importer:
             is_new=is_new,
             keep_ids=self._source.keeps_ids and is_new,
             started_at=time.time(),
+            resumed_at=time.time(),
+            request_id=self._request_id,
         )
         return True
 
@@ -243,9 +257,22 @@ class Importer:
         def verb(_: CommandContext) -> Decision[None]:
             return Decision(None, changes)
 
-        await self._log.submit(None, verb, notes=[*self._noted(), *notes])
+        await self._commit(verb, notes=[*self._noted(), *notes])
         self._ids.is_changed = False
         self._tell(self._progress)
+
+    async def _commit(self, verb: Verb[T], *arguments: Any, notes: Sequence[Note]) -> T:
+        """Submit the verb. Raise Refused if an owner canceled the import."""
+
+        def checked(context: CommandContext, *given: Any) -> Decision[T]:
+            is_wanted = not self._request_id or imports.is_to_be_imported(
+                context.state, self._request_id
+            )
+            if not is_wanted:
+                raise Refused("The import was canceled.")
+            return verb(context, *given)
+
+        return await self._log.submit(None, checked, *arguments, notes=notes)
 
     def _noted(self) -> list[Note]:
         """Return what is stored with each commit."""
@@ -317,7 +344,7 @@ class Importer:
                 progress.applied = applied
                 notes[:] = self._noted()
 
-            await self._log.submit(None, writer.rest, progress.applied, most, noted, notes=notes)
+            await self._commit(writer.rest, progress.applied, most, noted, notes=notes)
             self._tell(progress)
 
     async def _write(
@@ -339,8 +366,8 @@ class Importer:
             progress.report.count("messages", len(written.ids) - written.ids.count(0))
             return self._noted()
 
-        written = await self._log.submit(
-            None, writer.write, batch.prepared, progress.applied, notes, noted, notes=notes
+        written = await self._commit(
+            writer.write, batch.prepared, progress.applied, notes, noted, notes=notes
         )
         self._add_read(read, batch.source.messages, written.ids)
         self._tell(progress)
@@ -388,7 +415,7 @@ class Importer:
             sent = bot_messages.post(context, messages, Renderer().render)
             return Decision(None, [QueuesEnded(), *sent])
 
-        await self._log.submit(None, verb, notes=[*self._noted(), *over])
+        await self._commit(verb, notes=[*self._noted(), *over])
         self._tell(progress)
 
 

@@ -18,6 +18,9 @@ FACT: Final = "import"
 """The fact of the installation with the progress of the newest import."""
 IDS_FACT: Final = "import_ids"
 """The fact with the IDs that it assigned, until it ends."""
+CHECK_FACT: Final = "import_check"
+"""The fact with the progress of a check that an owner asked for: the import's ID, the number of
+messages that were read, and how many are expected."""
 
 Step = Literal["founding", "accounts", "groups", "channels", "rest", "messages", "end", "done"]
 T = TypeVar("T")
@@ -46,7 +49,19 @@ class Progress(Struct, kw_only=True):
     keep_ids: bool = False
     started_at: float = 0
     ended_at: float = 0
+    resumed_at: float = 0
+    """When it began or was last continued (UNIX seconds), and how many messages it had then."""
+    resumed_messages: int = 0
+    request_id: int = 0
+    """The import's ID if an owner started it in the browser, or 0."""
     report: ImportReport = field(default_factory=ImportReport)
+
+    def seconds_left(self, now: float) -> float | None:
+        """Return an estimate of how long messages will take; None if it isn't known yet."""
+        done, seconds = self.messages - self.resumed_messages, now - self.resumed_at
+        if self.step != "messages" or done <= 0 or seconds <= 0:
+            return None
+        return max(0, self.expected - self.messages) * seconds / done
 
 
 Tell = Callable[[Progress], None]

@@ -1,4 +1,4 @@
-"""Leases for jobs that one node at a time does: backups and data exports."""
+"""Leases for work that one process at a time does: backups, data exports, and imports."""
 
 import asyncio
 import contextlib
@@ -24,16 +24,31 @@ class JobLeaseLost(Exception):
 class JobLease:
     """A lease in the database that a node renews while it works."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(
+        self, name: str, seconds: float = LEASE_SECONDS, renewed: float | None = None
+    ) -> None:
+        """`seconds` is how long it's valid without being renewed, and `renewed` how often that
+        happens; None is `RENEWED_SECONDS`."""
+        self._seconds = seconds
+        self._renewed = renewed
         self._claim = f"{name}.claim"
         """Key of the time of the last renewal."""
         self._holder = f"{name}.holder"
         """Key of the holder's random name."""
 
-    async def hold(self, log: Log, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
+    async def hold(
+        self, log: Log, work: Callable[[], Coroutine[Any, Any, None]], place: str = ""
+    ) -> bool:
         """Do the work while holding the lease. Return False without doing it if another node holds
-        the lease. Raises JobLeaseLost if another node took over."""
-        holder, store = secrets.token_hex(8), log.store
+        the lease. Raises JobLeaseLost if another node took over.
+
+        With a `place`, the caller has a lock there, such as on a directory, that every holder with
+        this place has: a lease of one is left from a killed process, and doesn't count.
+        """
+        holder, store = (
+            f"{place}#{secrets.token_hex(8)}" if place else secrets.token_hex(8),
+            log.store,
+        )
         if not await store.write(lambda c: self.claimed(c, holder, log.clock())):
             return False
 
@@ -41,16 +56,24 @@ class JobLease:
             await store.write(lambda c: self.renewed(c, holder, log.clock()))
 
         try:
-            await while_renewing(work(), renew)
+            await while_renewing(work(), renew, self._renewed)
         finally:
             await store.write(lambda c: self.given_back(c, holder))
         return True
 
+    def is_held(self, connection: Connection, now: float, place: str = "") -> bool:
+        """Whether a lease is valid, of a holder that has another place. `now` is in UNIX
+        seconds."""
+        at = installation.value(connection, self._claim)
+        if at is None or not -AHEAD_SECONDS <= now - float(at) < self._seconds:
+            return False
+        holder = installation.value(connection, self._holder) or ""
+        return not place or holder.rpartition("#")[0] != place
+
     def claimed(self, connection: Connection, holder: str, now: float) -> bool:
         """Acquire the lease, in the open transaction. Return False if another holder's lease is
         valid. `now` is in UNIX seconds."""
-        at = installation.value(connection, self._claim)
-        if at is not None and -AHEAD_SECONDS <= now - float(at) < LEASE_SECONDS:
+        if self.is_held(connection, now, holder.rpartition("#")[0]):
             return False
         installation.put(connection, self._claim, repr(now))
         installation.put(connection, self._holder, holder)
@@ -73,13 +96,15 @@ class JobLease:
 
 
 async def while_renewing(
-    work: Coroutine[Any, Any, None], renew: Callable[[], Awaitable[None]]
+    work: Coroutine[Any, Any, None],
+    renew: Callable[[], Awaitable[None]],
+    every: float | None = None,
 ) -> None:
-    """Do the work and renew the lease. If renewing fails, the work is canceled, except during
-    outages."""
+    """Do the work, and renew the lease every few seconds (`every`, or `RENEWED_SECONDS`). If
+    renewing fails, the work is canceled, except during outages."""
     task = asyncio.create_task(work)
     try:
-        while not (await asyncio.wait({task}, timeout=RENEWED_SECONDS))[0]:
+        while not (await asyncio.wait({task}, timeout=every or RENEWED_SECONDS))[0]:
             with contextlib.suppress(DatabaseError, Unavailable):
                 await renew()
         await task

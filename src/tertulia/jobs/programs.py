@@ -4,8 +4,9 @@
 import asyncio
 import contextlib
 import os
+import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tertulia.service.config import Config
@@ -18,16 +19,31 @@ _LAST_WORDS: Final = 2000
 class ProgramFailed(Exception):
     """The command failed. `str(error)` says why."""
 
+    def __init__(self, said: str, code: int) -> None:
+        self.code = code
+        """The exit code; negative for a signal."""
+        super().__init__(said)
+
 
 async def run_command(config: Config, *words: str) -> None:
-    """Run `tertulia` with these words and settings. If it's canceled, the process is killed.
+    """Run `tertulia` with these words and settings. If it's canceled, the process is killed. Its
+    standard input ends when this process does.
 
     Raises ProgramFailed.
     """
+    reading, writing = os.pipe()
+    try:
+        await _run(reading, config, words)
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+async def _run(stdin: int, config: Config, words: Sequence[str]) -> None:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tertulia", *words),
         env=environment_of(config, os.environ),
-        stdin=asyncio.subprocess.DEVNULL,
+        stdin=stdin,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
         start_new_session=True,
@@ -36,14 +52,15 @@ async def run_command(config: Config, *words: str) -> None:
         _, said = await process.communicate()
     except BaseException:
         with contextlib.suppress(ProcessLookupError):  # It has already ended.
-            process.kill()
-        await process.wait()
+            os.killpg(process.pid, signal.SIGKILL)  # With its own processes.
+        await process.communicate()
         await asyncio.to_thread(delete_stale_directories, config.data_path)
         raise
     if process.returncode:
         # If it was killed, it left temporary files.
         await asyncio.to_thread(delete_stale_directories, config.data_path)
-        raise ProgramFailed(said.decode(errors="replace")[-_LAST_WORDS:].strip())
+        words_said = said.decode(errors="replace")[-_LAST_WORDS:].strip()
+        raise ProgramFailed(words_said, process.returncode)
 
 
 def environment_of(config: Config, environment: Mapping[str, str]) -> dict[str, str]:

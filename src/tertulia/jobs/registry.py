@@ -19,6 +19,7 @@ from tertulia.jobs.due import (
 )
 from tertulia.jobs.exports import exports
 from tertulia.jobs.files import FileCleanup, PictureCleanup, file_store
+from tertulia.jobs.imports import imports
 from tertulia.jobs.previews import Previewer
 from tertulia.jobs.supervisor import Job
 from tertulia.jobs.upkeep import (
@@ -145,6 +146,7 @@ def jobs_of(node: Node, encode_call: Encoder, bot_interface: Interface) -> Seque
         PictureCleanup(node).job(),
         *(() if node.files is node.disk else (file_store(node.files),)),
         exports(node),
+        imports(node),
         message_retention(log),
         topic_moves(node),
         log_pruning(log, config.log_retention_days),

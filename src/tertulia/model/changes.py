@@ -22,6 +22,7 @@ from tertulia.model.feeds import *
 from tertulia.model.folders import *
 from tertulia.model.groups import *
 from tertulia.model.identities import *
+from tertulia.model.imports import *
 from tertulia.model.invitations import *
 from tertulia.model.messages import *
 from tertulia.model.organization import *

@@ -19,6 +19,7 @@ from tertulia.model.feeds import Feed
 from tertulia.model.folders import ChannelFolder
 from tertulia.model.groups import UserGroup
 from tertulia.model.identities import Identity
+from tertulia.model.imports import DataImport
 from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.messages import DirectConversation, PendingPreview
 from tertulia.model.numbers import Counter
@@ -108,4 +109,5 @@ NOUNS: tuple[Noun, ...] = (
     Noun("identities", Identity, ("id",), removable=True),
     Noun("second_factors", SecondFactor, ("id",), removable=True),
     Noun("recovery_codes", RecoveryCodes, ("user_id",)),
+    Noun("data_imports", DataImport, ("id",), removable=True),
 )

@@ -169,6 +169,12 @@ class ServerSettings(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
         "Maximum size of a request with an image (avatar, logo, or emoji), in MiB. Requests"
         " without files are limited to 1 MiB, and uploaded files have their own limit.",
     ] = 8
+    max_import_size_mib: Annotated[
+        int,
+        Meta(ge=0, le=1_048_576),
+        "Maximum size of an export of another chat server that an owner can upload in the browser,"
+        " in MiB. 0: only `tertulia import` can import.",
+    ] = 20_480
     max_file_upload_size_mib: Annotated[
         int, Meta(ge=0, le=10_000), "Maximum size of an uploaded file, in MiB."
     ] = 100

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from tertulia.state.state import State
 
 FOLDS.puts(changes.DomainAdded, "domains", "domain")
+FOLDS.puts(changes.DataImportSet, "data_imports", "data_import")
+FOLDS.removes(changes.DataImportsRemoved, "data_imports", "import_ids")
 FOLDS.puts(changes.DomainChanged, "domains", "domain")
 FOLDS.removes(changes.DomainRemoved, "domains", "domain_id")
 FOLDS.puts(changes.LinkifierSet, "linkifiers", "linkifier")

@@ -16,6 +16,7 @@ from tertulia.model.drafts import SavedDraft, Snippet
 from tertulia.model.edits import TopicMove
 from tertulia.model.exports import DataExport
 from tertulia.model.folders import ChannelFolder
+from tertulia.model.imports import DataImport
 from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.messages import PendingPreview, Placed
 from tertulia.model.nouns import NOUNS, Key
@@ -133,6 +134,7 @@ class State:
     pins: PinTable
     topic_moves: Table[TopicMove]
     data_exports: PersonalTable[DataExport]
+    data_imports: Table[DataImport]
     default_channel_groups: Table[DefaultChannelGroup]
     onboarding_steps: PersonalTable[OnboardingStep]
     attachments: Table[Attachment]

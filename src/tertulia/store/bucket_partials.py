@@ -170,7 +170,8 @@ class BucketPartialUploads(PartialUploads):
         self._uploads = uploads
 
     async def begin(self, partial: PartialUpload) -> None:
-        await self._files.put(_reservation(partial), b"")
+        if not partial.is_import:
+            await self._files.put(_reservation(partial), b"")
         await self._files.put(_record(_BEGUN, partial), msgspec.json.encode(partial))
 
     async def finish(self, partial: PartialUpload) -> None:

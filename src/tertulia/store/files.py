@@ -26,7 +26,9 @@ EXTERNAL: Final = "external"
 """Files that can be fetched again, always on disk."""
 EXPORTS: Final = "exports"
 """Files of data exports, which are deleted after some days."""
-_PASSING: Final = (f"{EXTERNAL}/", f"{THUMBNAILS}/", f"{INCOMING}/", f"{EXPORTS}/")
+IMPORTS: Final = "imports"
+"""Uploaded exports of other chat servers, until they're imported."""
+_PASSING: Final = (f"{EXTERNAL}/", f"{THUMBNAILS}/", f"{INCOMING}/", f"{EXPORTS}/", f"{IMPORTS}/")
 
 
 @dataclass(frozen=True)

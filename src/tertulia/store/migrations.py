@@ -431,6 +431,7 @@ MIGRATIONS: tuple[Migration, ...] = (
         _tables(records("second_factors", "id BIGINT"), records("recovery_codes", "user_id BIGINT"))
     ),
     Expand(_audit_log),
+    Expand(_tables(records("data_imports", "id BIGINT"))),
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1

@@ -41,7 +41,9 @@ class PartialUpload(Struct, frozen=True, kw_only=True, omit_defaults=True):
     doubtful: int | None = None
     """Bytes beyond this size haven't been checked against their checksum."""
     path: str | None = None
-    """The attachment's path once it is complete."""
+    """The file's path once it is complete: an attachment's, or that of an export to import."""
+    is_import: bool = False
+    """Whether it's an export of another chat server, which never becomes an attachment."""
 
 
 class Reservation(NamedTuple):
@@ -125,7 +127,8 @@ class PartialUploads(ABC):
     async def reservations(
         self, now: float, user_ids: Collection[int] | None = None
     ) -> list[Reservation]:
-        """Return the unexpired reservations of all accounts or these."""
+        """Return the unexpired reservations of all accounts or these. Exports to import have none:
+        they don't count as people's files."""
 
     @abstractmethod
     async def keys(self) -> set[str]: ...
@@ -279,7 +282,7 @@ class DiskPartialUploads(PartialUploads):
             lambda: [
                 Reservation(one.user_id, one.key, one.length, one.expires)
                 for one in self._all(of)
-                if one.path is None and one.expires > now
+                if one.path is None and one.expires > now and not one.is_import
             ]
         )
 

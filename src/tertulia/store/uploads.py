@@ -111,6 +111,14 @@ class UploadStore:
         if self._has_offered:
             await self._files.delete(f"{_OFFERED}/{key}")
 
+    async def keep(self, arriving: IncomingFile, path: str) -> None:
+        """Store a file that arrived under that path, as something else than an attachment.
+        Repeating it changes nothing."""
+        if self._files.is_here:
+            await asyncio.to_thread(self._move, arriving.place, self._disk.place(path))
+        elif await self._files.found(path) is None:
+            await self._files.put_from(path, arriving.place)
+
     def _move(self, arrived: Path, place: Path) -> None:
         if not arrived.exists():
             return

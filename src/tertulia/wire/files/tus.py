@@ -13,12 +13,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from tertulia.domain import quotas
+from tertulia.domain import permissions, quotas
 from tertulia.domain.accounts.access_keys import KeyCapability
 from tertulia.domain.messages import attachments
 from tertulia.model.errors import Refused, Unavailable, UploadQuotaReached
 from tertulia.model.users import BotKind, User
 from tertulia.service.files.uploads import require_disk_space, reserved_bytes, store_upload
+from tertulia.store.files import IMPORTS
 from tertulia.store.partial_uploads import PartialUpload, UploadInUse, UploadPieces, new_key
 from tertulia.wire.api.attachments import uploaded_file
 from tertulia.wire.files.tus_headers import (
@@ -35,6 +36,7 @@ from tertulia.wire.http.forms import MIB, Body, drained
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.request_head import POSITION, PREFIX
 from tertulia.wire.http.responses import EXPOSED, JsonResponse, body_of, failure, success
+from tertulia.wire.http.routing import ApiResponse
 
 logger = logging.getLogger("tertulia.http")
 
@@ -47,6 +49,8 @@ EXPIRY_SECONDS: Final = 86400
 PIECE: Final = "application/offset+octet-stream"
 LOOK_SECONDS: Final = 0.5
 """How often a request that waits for its body checks whether another process wants the upload."""
+IMPORT: Final = "import"
+"""The `purpose` in the metadata of an export that an owner wants to import."""
 CHUNK: Final = MIB
 """Bytes that are buffered before they are written."""
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -73,6 +77,12 @@ def tus_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
         Route(f"{PATH}/", endpoint.respond, methods=_METHODS),
         Route(f"{PATH}/{{key}}", endpoint.respond, methods=_METHODS),
     )
+
+
+class UploadedExport(ApiResponse, kw_only=True):
+    """An export of another chat server is complete: `POST /imports` imports it."""
+
+    upload: str
 
 
 class _Hold:
@@ -135,13 +145,13 @@ class _Tus:
             **_HEADERS,
             "Tus-Version": VERSION,
             "Tus-Extension": EXTENSIONS,
-            "Tus-Max-Size": str(self._limit),
+            "Tus-Max-Size": str(self._limit(is_import=False)),
             "Tus-Checksum-Algorithm": ",".join(ALGORITHMS),
         }
 
-    @property
-    def _limit(self) -> int:
-        return self._node.config.max_file_upload_size_mib * MIB
+    def _limit(self, *, is_import: bool) -> int:
+        config = self._node.config
+        return (config.max_import_size_mib if is_import else config.max_file_upload_size_mib) * MIB
 
     def _who(self, request: Request) -> User:
         user = authenticate(self._node, request, _NEEDS)
@@ -154,15 +164,16 @@ class _Tus:
         if "upload-defer-length" in request.headers:
             raise Refused("The file's length must be given when the upload is created.")
         length = number_in(request, "upload-length")
-        if length > self._limit:
-            raise TusRefused(
-                413,
-                f"The file is larger than the {self._limit // MIB} MiB limit. Upload a smaller"
-                " file.",
-            )
         checksum = Checksum.of(request)
         metadata = request.headers.get("upload-metadata", "")
         fields = metadata_in(metadata)
+        is_import = fields.get("purpose") == IMPORT
+        limit = self._limit(is_import=is_import)
+        if length > limit:
+            raise TusRefused(
+                413,
+                f"The file is larger than the {limit // MIB} MiB limit. Upload a smaller file.",
+            )
         node = self._node
         partial = PartialUpload(
             user_id=user.id,
@@ -172,11 +183,13 @@ class _Tus:
             name=fields.get("filename") or fields.get("name") or "",
             media_type=fields.get("filetype") or fields.get("type") or "",
             expires=int(node.clock()) + EXPIRY_SECONDS,
+            is_import=is_import,
         )
+        self._require_right(user, partial)
         # One at a time, so that later uploads count the space that this one reserves.
         person = node.state.users.person_of(user)
         async with self._creating.setdefault(person.id, asyncio.Lock()):
-            await self._require_room(user, length)
+            await self._require_room(user, partial)
             await _written(self._partials.begin(partial))
             try:
                 await self._require_few_unfinished(user)
@@ -189,12 +202,17 @@ class _Tus:
             return Response(status_code=201, headers=headers)
         return await self._append(request, partial, 0, checksum, 201, headers)
 
-    async def _require_room(self, user: User, length: int) -> None:
+    def _require_right(self, user: User, partial: PartialUpload) -> None:
+        if partial.is_import:
+            permissions.require_owner(self._node.state, user)
+
+    async def _require_room(self, user: User, partial: PartialUpload) -> None:
         node, quota = self._node, self._node.config.upload_quota
         others = await reserved_bytes(node, user)
         with _storage_errors():
-            await require_disk_space(node, length)
-            attachments.check_upload_quota(node.state, user, length, quota, others)
+            await require_disk_space(node, partial.length)
+            if not partial.is_import:  # It's gone after the import.
+                attachments.check_upload_quota(node.state, user, partial.length, quota, others)
 
     async def _require_few_unfinished(self, user: User) -> None:
         """Refuse if the person now has more unfinished uploads than the quota.
@@ -255,6 +273,7 @@ class _Tus:
             raise TusRefused(404, "This upload doesn't exist.")
         if partial.expires <= self._node.clock():
             raise TusRefused(410, "This upload has expired. Upload the file again.")
+        self._require_right(user, partial)
         return partial
 
     async def _reload(self, partial: PartialUpload) -> PartialUpload:
@@ -316,12 +335,16 @@ class _Tus:
                     await require_disk_space(self._node, partial.length - present)
                 await self._take(request, partial, pieces, stop, checksum)
                 self._node.log.store.hear_gathered()
-                self._who(request)  # Rights may have been lost in the meantime.
+                # Rights may have been lost in the meantime.
+                self._require_right(self._who(request), partial)
                 present = pieces.size
         headers = {**headers, "Upload-Offset": str(present)}
         if present < partial.length:
             return Response(status_code=status, headers=headers)
         partial = await self._finish(partial)
+        if partial.is_import:
+            body, _ = body_of(success(UploadedExport(upload=partial.key), []), None)
+            return JsonResponse(body, 200 if status == 204 else status, headers)
         attachment = self._node.state.uploads.at_path(partial.path or "")
         if attachment is None:
             raise TusRefused(410, "This file has been deleted.")
@@ -371,6 +394,10 @@ class _Tus:
 
     async def _stored(self, partial: PartialUpload) -> str:
         async with self._partials.whole(partial) as file:
+            if partial.is_import:
+                path = f"{IMPORTS}/{partial.key}"
+                await self._node.uploads.keep(file.arriving, path)
+                return path
             return (await store_upload(self._node, partial.user_id, file)).path
 
 

@@ -1,0 +1,205 @@
+"""`tertulia import requested`: run an import that an owner started in the browser. The server
+starts it (`jobs/imports.py`)."""
+
+import asyncio
+import contextlib
+import os
+import re
+import sys
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Annotated, Final
+
+import msgspec
+import typer
+
+from tertulia.app.composition import opened_organization
+from tertulia.cli.commands import report
+from tertulia.domain.organization import imports as domain
+from tertulia.imports.importer import Importer
+from tertulia.imports.lock import DIRECTORY, ImportBusy, alone, delete_extracted
+from tertulia.imports.progress import (
+    CHECK_FACT,
+    FACT,
+    ImportRefused,
+    Progress,
+    dry_run,
+    read_from,
+)
+from tertulia.imports.source import Source, SourceError
+from tertulia.jobs.imports import BUSY, fail, only_import
+from tertulia.log.log import Log
+from tertulia.model.errors import Refused
+from tertulia.model.imports import DataImport, ImportKind, ImportState, ImportSummary
+from tertulia.service.config import Config
+from tertulia.service.credentials import Vault
+from tertulia.store import file_modes, installation
+from tertulia.store.database import Connection
+from tertulia.store.store import READ_SECONDS
+
+NOTED_SECONDS: Final = 1.0
+"""How often the progress of a check is stored."""
+_UPLOAD: Final = "upload"
+"""The directory with a link to the uploaded file, which has its name."""
+_UNUSUAL: Final = re.compile(r"[^\w.-]+")
+_ImportId = Annotated[int, typer.Argument(metavar="ID", help="The import's ID.")]
+
+
+async def requested(config: Config, import_id: _ImportId) -> None:
+    """Run an import that an owner started in the browser. The server does this by itself."""
+    threading.Thread(target=_end_with_server, daemon=True).start()
+    work = config.data_path / DIRECTORY
+    async with opened_organization(config, report) as (log, vault):
+        try:
+            with alone(work):
+                await only_import(
+                    log,
+                    config.data_path,
+                    lambda: _Requested(config, log, vault, work).run(import_id),
+                )
+                await asyncio.to_thread(delete_extracted, work)
+        except ImportBusy as busy:
+            print(busy, file=sys.stderr)
+            raise typer.Exit(BUSY) from None
+
+
+def _end_with_server() -> None:
+    """End this process if the one that started it was killed: that closes the standard input."""
+    with contextlib.suppress(OSError):
+        while os.read(0, 1):
+            pass
+    os._exit(1)
+
+
+class _Requested:
+    """Runs one import."""
+
+    def __init__(self, config: Config, log: Log, vault: Vault, work: Path) -> None:
+        self._config = config
+        self._log = log
+        self._vault = vault
+        self._work = work
+        self._files, self._disk = config.opened_files()
+
+    async def run(self, import_id: int) -> None:
+        """Check or import, and note how it ended."""
+        one = self._log.state.data_imports.get(import_id)
+        if one is None or not one.is_running:
+            return
+        try:
+            if one.state is ImportState.CHECKING:
+                await self._check(one)
+            else:
+                await self._import(one)
+        except (SourceError, ImportRefused, Refused) as error:
+            await fail(self._log, one.id, str(error))
+        finally:
+            await self._files.close()
+
+    async def _check(self, one: DataImport) -> None:
+        async with self._opened(one) as source, self._noting_progress(one) as latest:
+
+            def tell(progress: Progress) -> None:
+                latest[:] = [(progress.messages, progress.expected)]
+
+            progress = await asyncio.to_thread(dry_run, source, tell)
+        await self._log.submit(None, domain.checked, one.id, _summary(progress))
+
+    async def _import(self, one: DataImport) -> None:
+        if not domain.is_allowed(self._log.state, one) and not await self._has_begun(one):
+            raise Refused(
+                "The owner who started this import isn't an owner anymore. Another owner can start"
+                " it."
+            )
+        async with self._opened(one) as source:
+            importer = Importer(
+                self._log,
+                self._vault,
+                self._files,
+                self._disk,
+                source,
+                site=self._config.external_url,
+                request_id=one.id,
+            )
+            progress = await importer.run()
+        await self._log.submit(None, domain.finished, one.id, _summary(progress))
+
+    async def _has_begun(self, one: DataImport) -> bool:
+        stored = await self._log.store.read_log(lambda c: installation.value(c, FACT), READ_SECONDS)
+        progress = None if stored is None else msgspec.json.decode(stored, type=Progress)
+        return progress is not None and progress.request_id == one.id
+
+    @contextlib.asynccontextmanager
+    async def _opened(self, one: DataImport) -> AsyncIterator[Source]:
+        stored = await self._files.found(one.path)
+        if stored is None:
+            raise SourceError("The uploaded file doesn't exist anymore. Upload it again.")
+        async with stored.files.local(stored) as place:
+            named = await asyncio.to_thread(self._named, place, one.name)
+            token = self._vault.unsealed(one.token_sealed) if one.token_sealed else ""
+            source = await asyncio.to_thread(
+                read_from, lambda: _source(one, named, self._work, token)
+            )
+            try:
+                yield source
+            finally:
+                source.close()
+
+    def _named(self, place: Path, name: str) -> Path:
+        """Return a link to the file with its name, which readers and error messages look at."""
+        directory = self._work / _UPLOAD
+        file_modes.directory(directory)
+        for old in directory.iterdir():
+            old.unlink()
+        named = directory / (_UNUSUAL.sub("_", name)[-80:].lstrip(".") or "export")
+        named.symlink_to(place.resolve())
+        return named
+
+    @contextlib.asynccontextmanager
+    async def _noting_progress(self, one: DataImport) -> AsyncIterator[list[tuple[int, int]]]:
+        """Store the yielded progress regularly."""
+        latest: list[tuple[int, int]] = []
+        store = self._log.store
+
+        def put(connection: Connection) -> None:
+            for messages, expected in latest:
+                text = msgspec.json.encode((one.id, messages, expected)).decode()
+                installation.put(connection, CHECK_FACT, text)
+
+        async def note() -> None:
+            while True:
+                await asyncio.sleep(NOTED_SECONDS)
+                await store.write(put)
+
+        noting = asyncio.create_task(note())
+        try:
+            yield latest
+        finally:
+            noting.cancel()
+            await asyncio.wait({noting})
+            await store.write(lambda c: installation.forget(c, CHECK_FACT))
+
+
+def _source(one: DataImport, path: Path, work: Path, token: str) -> Source:
+    match one.kind:
+        case ImportKind.ZULIP:
+            from tertulia.imports.zulip.source import ZulipExport
+
+            return ZulipExport(path, work)
+        case ImportKind.SLACK:
+            from tertulia.imports.slack.export import SlackExport
+
+            return SlackExport(path, work, token=token)
+        case ImportKind.MATTERMOST:
+            from tertulia.imports.mattermost.source import MattermostExport
+
+            return MattermostExport(path, work, one.team)
+        case ImportKind.ROCKETCHAT:
+            from tertulia.imports.rocketchat.source import RocketChatDump
+
+            return RocketChatDump(path, work)
+
+
+def _summary(progress: Progress) -> ImportSummary:
+    return msgspec.convert({"origin": progress.origin, **progress.report.to_json()}, ImportSummary)

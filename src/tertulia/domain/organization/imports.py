@@ -1,0 +1,203 @@
+"""Imports of uploaded exports: requesting, starting, canceling, and how they end. For owners.
+
+A job runs them, one at a time (`jobs/imports.py`).
+"""
+
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tertulia.domain import permissions
+from tertulia.model.changes import (
+    AnyChange,
+    DataImportSet,
+    DataImportsRemoved,
+    QueuesEnded,
+)
+from tertulia.model.errors import NoSuchItem, Refused
+from tertulia.model.imports import DataImport, ImportKind, ImportState, ImportSummary
+from tertulia.state.decision import CommandContext, Decision
+from tertulia.state.state import State
+
+DAY: Final = 86400
+KEPT_DAYS: Final = 7
+"""How long the uploaded file is kept, unless the import is finished before."""
+MAX_RECORDS: Final = 20
+"""Imports that are remembered. Older ones are forgotten."""
+
+_BUSY: Final = "Another import is running. Wait until it's finished, or cancel it."
+
+
+class NewImport(Struct, frozen=True, kw_only=True):
+    """An import to request."""
+
+    kind: ImportKind
+    path: str
+    name: str
+    size: int
+    team: str
+    token_sealed: str
+    is_dry_run: bool
+    """Whether it's only checked at first."""
+
+
+def request(context: CommandContext, new: NewImport) -> Decision[DataImport]:
+    """Request an import. Raise Refused if another one is running, or uses the same file."""
+    state = context.state
+    permissions.require_owner(state, context.actor)
+    _require_none_running(state)
+    if any(one.path == new.path for one in state.data_imports):
+        raise Refused("This file is already used by another import.")
+    if new.team and new.kind is not ImportKind.MATTERMOST:
+        raise Refused("Only exports of Mattermost have teams.")
+    if new.token_sealed and new.kind is not ImportKind.SLACK:
+        raise Refused("Only exports of Slack need a token.")
+    now = int(context.now)
+    made = DataImport(
+        id=state.data_imports.next_id(),
+        started_by=context.actor.id,
+        kind=new.kind,
+        state=ImportState.CHECKING if new.is_dry_run else ImportState.IMPORTING,
+        path=new.path,
+        name=new.name,
+        size=new.size,
+        requested_at=now,
+        team=new.team,
+        token_sealed=new.token_sealed,
+        started_at=0 if new.is_dry_run else now,
+    )
+    return Decision(made, (DataImportSet(data_import=made),))
+
+
+def start(context: CommandContext, import_id: int) -> Decision[None]:
+    """Start an import that was checked, or continue one that failed or was canceled."""
+    state = context.state
+    permissions.require_owner(state, context.actor)
+    one = found(state, import_id)
+    _require_none_running(state)
+    if one.state is ImportState.FINISHED:
+        raise Refused("This import is already finished.")
+    if not one.path:
+        raise Refused("The uploaded file has been deleted. Upload it again.")
+    return _set(
+        replace(
+            one,
+            state=ImportState.IMPORTING,
+            started_by=context.actor.id,
+            started_at=int(context.now),
+            ended_at=0,
+            reason="",
+        )
+    )
+
+
+def remove(context: CommandContext, import_id: int) -> Decision[None]:
+    """Cancel a running import, or forget one that isn't running. Records that were imported
+    stay."""
+    permissions.require_owner(context.state, context.actor)
+    one = found(context.state, import_id)
+    if not one.is_running:
+        return Decision(None, (DataImportsRemoved(import_ids=(one.id,)),))
+    return Decision(None, _ended(context, one, ImportState.CANCELED))
+
+
+def found(state: State, import_id: int) -> DataImport:
+    """Return the import. Raise NoSuchItem."""
+    one = state.data_imports.get(import_id)
+    if one is None:
+        raise NoSuchItem("import")
+    return one
+
+
+def _require_none_running(state: State) -> None:
+    if running(state) is not None:
+        raise Refused(_BUSY)
+
+
+def _set(one: DataImport) -> Decision[None]:
+    return Decision(None, (DataImportSet(data_import=one),))
+
+
+# As the server
+
+
+def running(state: State) -> DataImport | None:
+    """Return the import that is to be checked or imported."""
+    return next((one for one in state.data_imports if one.is_running), None)
+
+
+def is_to_be_imported(state: State, import_id: int) -> bool:
+    """Whether the import was started, and hasn't ended or been canceled."""
+    one = state.data_imports.get(import_id)
+    return one is not None and one.state is ImportState.IMPORTING
+
+
+def is_allowed(state: State, one: DataImport) -> bool:
+    """Whether the person who started it is still an owner."""
+    user = state.users.get(one.started_by)
+    return user is not None and user.is_active and permissions.is_owner(state, user)
+
+
+def checked(context: CommandContext, import_id: int, plan: ImportSummary) -> Decision[None]:
+    """Note what the dry run found, unless it was canceled."""
+    one = context.state.data_imports.get(import_id)
+    if one is None or one.state is not ImportState.CHECKING:
+        return Decision(None)
+    return _set(replace(one, state=ImportState.CHECKED, plan=plan))
+
+
+def finished(context: CommandContext, import_id: int, summary: ImportSummary) -> Decision[None]:
+    """Note what was imported. The file isn't needed anymore."""
+    one = context.state.data_imports.get(import_id)
+    if one is None or one.state is not ImportState.IMPORTING:
+        return Decision(None)
+    return _set(
+        replace(
+            _without_file(one),
+            state=ImportState.FINISHED,
+            ended_at=int(context.now),
+            summary=summary,
+        )
+    )
+
+
+def failed(context: CommandContext, import_id: int, reason: str) -> Decision[None]:
+    """Note that the check or the import failed. `reason` is a sentence."""
+    one = context.state.data_imports.get(import_id)
+    if one is None or not one.is_running:
+        return Decision(None)
+    return Decision(None, _ended(context, replace(one, reason=reason), ImportState.FAILED))
+
+
+def expire(context: CommandContext) -> Decision[None]:
+    """Give up files that nobody imports, and forget the oldest imports."""
+    until = context.now - KEPT_DAYS * DAY
+    ended = sorted((one for one in context.state.data_imports if not one.is_running), key=_age)
+    changes: list[AnyChange] = [
+        DataImportSet(data_import=_without_file(one))
+        for one in ended[-MAX_RECORDS:]
+        if one.path and _age(one)[0] <= until
+    ]
+    if len(ended) > MAX_RECORDS:
+        old = tuple(sorted(one.id for one in ended[:-MAX_RECORDS]))
+        changes.append(DataImportsRemoved(import_ids=old))
+    return Decision(None, changes)
+
+
+def _age(one: DataImport) -> tuple[int, int]:
+    return max(one.requested_at, one.started_at, one.ended_at), one.id
+
+
+def _ended(context: CommandContext, one: DataImport, state: ImportState) -> list[AnyChange]:
+    """Return the changes that end an import early. Clients load what has come along so far, which
+    had no events."""
+    ended = replace(one, state=state, ended_at=int(context.now))
+    changes: list[AnyChange] = [DataImportSet(data_import=ended)]
+    if one.state is ImportState.IMPORTING:
+        changes.append(QueuesEnded())
+    return changes
+
+
+def _without_file(one: DataImport) -> DataImport:
+    return replace(one, path="", token_sealed="")

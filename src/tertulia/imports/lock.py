@@ -1,0 +1,52 @@
+"""The lock of a data directory's imports, and the files that they extract there."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from tertulia.imports.progress import ImportRefused
+from tertulia.store import file_modes
+
+DIRECTORY: Final = "imports"
+"""The directory below the data directory with extracted archives, and the lock."""
+LOCK: Final = "lock"
+
+
+class ImportBusy(ImportRefused):
+    """Another import is running."""
+
+
+@contextlib.contextmanager
+def alone(work: Path) -> Iterator[None]:
+    """Be the only import with this data directory. Raises ImportBusy if there is another."""
+    file_modes.directory(work.parent)
+    file_modes.directory(work)
+    descriptor = os.open(work / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ImportBusy(
+                "Another import is running with this data directory. Wait until it is finished."
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def delete_extracted(work: Path, older_than: float = 0) -> None:
+    """Delete extracted and sorted files that are older than some seconds. The caller has the
+    lock."""
+    before = time.time() - older_than
+    for one in work.iterdir():
+        if one.name == LOCK or one.lstat().st_mtime > before:
+            continue
+        if one.is_dir() and not one.is_symlink():
+            shutil.rmtree(one, ignore_errors=True)
+        else:
+            one.unlink(missing_ok=True)

@@ -1,0 +1,179 @@
+"""Running imports that owners start in the browser, in a process of their own.
+
+The process (`tertulia import requested`) checks or imports, and writes how it ended to the log. If
+it or its node is killed, the next one continues where the last commit of the import was. The
+uploaded file is in the store of files, which all nodes share: a node that can't find it leaves the
+import to the others.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+from tertulia.domain.organization import imports as domain
+from tertulia.imports.lock import DIRECTORY, ImportBusy, alone, delete_extracted
+from tertulia.jobs.leases import JobLease
+from tertulia.jobs.programs import ProgramFailed, run_command
+from tertulia.jobs.supervisor import FailedItems, Job, is_outage
+from tertulia.log.log import Log
+from tertulia.model.changes import DataImportSet, DataImportsRemoved
+from tertulia.model.imports import DataImport
+from tertulia.service.node import Node
+from tertulia.store.files import IMPORTS
+from tertulia.store.notes import QueuesForgotten
+from tertulia.store.store import READ_SECONDS
+
+logger = logging.getLogger("tertulia.imports")
+
+T = TypeVar("T")
+
+LEASE: Final = JobLease("import", 60.0, 10.0)
+"""Of the process that imports, also by the command line."""
+ROUND_SECONDS: Final = 48 * 3600.0
+"""After this, the process is started again, and continues."""
+PERIOD_SECONDS: Final = 3600.0
+BUSY_SECONDS: Final = 20.0
+"""Until the next attempt while another process imports, or the file isn't here."""
+LOOK_SECONDS: Final = 1.0
+"""How often the job checks whether the import was canceled."""
+ATTEMPTS: Final = 5
+"""Crashes of the process in a row before the import fails."""
+UNUSED_SECONDS: Final = 86_400
+"""Uploaded files that nobody imports are deleted after this."""
+BUSY: Final = os.EX_TEMPFAIL
+"""The exit code of a process that found another import running."""
+
+
+async def only_import(log: Log, data_path: Path, work: Callable[[], Awaitable[T]]) -> T:
+    """Do the work as the only import of the database. The caller has the lock of the data
+    directory (`imports.lock.alone`). Raises ImportBusy."""
+    results: list[T] = []
+
+    async def do() -> None:
+        results.append(await work())
+
+    if not await LEASE.hold(log, do, _place(data_path)):
+        raise ImportBusy(
+            "Another import into this organization is running. Wait until it is finished."
+        )
+    return results[0]
+
+
+def _place(data_path: Path) -> str:
+    return f"{socket.gethostname()}:{data_path.resolve()}"
+
+
+def imports(node: Node) -> Job:
+    """Check and import what owners uploaded, and delete files that aren't needed anymore."""
+    set_aside = FailedItems()
+    known = set[str]()
+    """Files that imports used at the last look."""
+
+    async def once() -> float:
+        nonlocal known
+        await node.log.submit(None, domain.expire)
+        known, before = _used(node), known
+        await _delete(node, before - known)
+        one = domain.running(node.state)
+        set_aside.keep_only([] if one is None else [one.id])
+        if one is None:
+            await _delete_unused(node)
+            return PERIOD_SECONDS
+        if set_aside.is_resting(one.id):
+            return set_aside.next_attempt() or BUSY_SECONDS
+        if await _is_busy(node) or await node.files.found(one.path) is None:
+            return BUSY_SECONDS
+        return await _attempt(node, one, set_aside)
+
+    job = Job("imports", once, round_seconds=ROUND_SECONDS, set_aside=set_aside)
+    job.wake_on(node.log, DataImportSet, DataImportsRemoved)
+    return job
+
+
+async def _is_busy(node: Node) -> bool:
+    """Whether another process imports: on another machine, or with this data directory."""
+    work, place = node.config.data_path / DIRECTORY, _place(node.config.data_path)
+    now = node.log.clock()
+    if await node.store.read_log(lambda c: LEASE.is_held(c, now, place), READ_SECONDS):
+        return True
+    try:
+        await asyncio.to_thread(_delete_extracted, work)
+    except ImportBusy:
+        return True
+    return False
+
+
+async def _attempt(node: Node, one: DataImport, set_aside: FailedItems) -> float:
+    """Run the process. Return the seconds until the next look."""
+    try:
+        await _run(node, one)
+    except ProgramFailed as error:
+        if error.code == BUSY:
+            return BUSY_SECONDS
+        logger.error("the process of import %s ended: %s", one.id, error)
+        if set_aside.failed(one.id, error) >= ATTEMPTS:
+            await fail(node.log, one.id, "The server ran into a problem. Its log says more.")
+            set_aside.done(one.id)
+        return set_aside.next_attempt() or 0.0
+    except Exception as error:
+        if is_outage(error):
+            raise
+        set_aside.failed(one.id, error)
+        raise
+    set_aside.done(one.id)
+    return 0.0
+
+
+async def fail(log: Log, import_id: int, reason: str) -> None:
+    """Note that the import failed. `reason` is a sentence."""
+    is_importing = domain.is_to_be_imported(log.state, import_id)
+    notes = [QueuesForgotten()] if is_importing else []
+    await log.submit(None, domain.failed, import_id, reason, notes=notes)
+
+
+async def _run(node: Node, one: DataImport) -> None:
+    """Run the process until it ends, or the import is canceled."""
+    running = run_command(node.config, "import", "requested", str(one.id))
+    process = asyncio.create_task(running)
+    try:
+        while not (await asyncio.wait({process}, timeout=LOOK_SECONDS))[0]:
+            now = node.state.data_imports.get(one.id)
+            if now is None or (now.ended_at and not now.summary and not now.reason):
+                logger.info("import %s was canceled", one.id)
+                return
+        await process
+    finally:
+        process.cancel()
+        await asyncio.wait({process})
+
+
+async def _delete_unused(node: Node) -> None:
+    """Delete what imports extracted, and uploaded files that none uses, if they are old."""
+    work = node.config.data_path / DIRECTORY
+    if await asyncio.to_thread(work.is_dir):
+        with contextlib.suppress(ImportBusy):  # By the command line.
+            await asyncio.to_thread(_delete_extracted, work)
+    before = node.log.clock() - UNUSED_SECONDS
+    old = {one.path async for one in node.files.below(IMPORTS) if one.modified < before}
+    if old:
+        await node.log.catch_up()
+        await _delete(node, old - _used(node))
+
+
+def _used(node: Node) -> set[str]:
+    return {one.path for one in node.state.data_imports if one.path}
+
+
+async def _delete(node: Node, paths: set[str]) -> None:
+    for path in sorted(paths):
+        await node.files.delete(path)
+
+
+def _delete_extracted(work: Path) -> None:
+    with alone(work):
+        delete_extracted(work, UNUSED_SECONDS)

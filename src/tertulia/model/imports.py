@@ -1,0 +1,98 @@
+"""Imports that owners make in the browser: uploaded exports of other chat servers."""
+
+from enum import Enum
+
+from msgspec import Struct
+
+from tertulia.model.change import Change
+from tertulia.model.numbers import UnixSeconds
+
+
+class ImportKind(Enum):
+    """The chat server that an export comes from."""
+
+    ZULIP = "zulip"
+    SLACK = "slack"
+    MATTERMOST = "mattermost"
+    ROCKETCHAT = "rocketchat"
+
+
+class ImportState(Enum):
+    """How far an import is."""
+
+    CHECKING = "checking"
+    """A dry run counts what would come along."""
+    CHECKED = "checked"
+    """The dry run is finished, and an owner can start the import."""
+    IMPORTING = "importing"
+    FINISHED = "finished"
+    FAILED = "failed"
+    CANCELED = "canceled"
+
+
+class ImportRemark(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Records of one kind that were skipped or changed for the same reason."""
+
+    kind: str
+    """The plural noun: `people`, `messages`, …"""
+    reason: str
+    """A sentence."""
+    count: int
+    samples: tuple[str, ...] = ()
+
+
+class ImportSummary(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an import did, or would do."""
+
+    origin: str
+    """The kind and version of the other server, such as `Zulip 10.1`."""
+    imported: dict[str, int] = {}
+    """By plural noun."""
+    skipped: tuple[ImportRemark, ...] = ()
+    changed: tuple[ImportRemark, ...] = ()
+
+
+class DataImport(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An import of an uploaded export."""
+
+    id: int
+    started_by: int
+    """The ID of the owner who uploaded the export, or who started the import."""
+    kind: ImportKind
+    state: ImportState
+    path: str
+    """The uploaded file's path (`store/files.py`); empty once it's deleted."""
+    name: str
+    """The file's name on the owner's device."""
+    size: int
+    """Bytes."""
+    requested_at: UnixSeconds
+    team: str = ""
+    """The only team of Mattermost to import; empty for all."""
+    token_sealed: str = ""
+    """A token for files of Slack, sealed by the vault; empty for none."""
+    started_at: int = 0
+    """UNIX seconds; 0 for not yet. The same for the next one."""
+    ended_at: int = 0
+    reason: str = ""
+    """Why it failed."""
+    plan: ImportSummary | None = None
+    """What the dry run found."""
+    summary: ImportSummary | None = None
+    """What was imported, once it's finished."""
+
+    @property
+    def is_running(self) -> bool:
+        return self.state in {ImportState.CHECKING, ImportState.IMPORTING}
+
+
+class DataImportSet(Change, frozen=True, tag="data_import_set"):
+    """An import was requested, started, finished, or canceled, or it failed."""
+
+    data_import: DataImport
+
+
+class DataImportsRemoved(Change, frozen=True, tag="data_imports_removed"):
+    """Records of imports were removed."""
+
+    import_ids: tuple[int, ...]

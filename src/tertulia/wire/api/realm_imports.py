@@ -1,0 +1,305 @@
+"""Imports of uploaded exports of other chat servers, for owners."""
+
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import Struct, convert
+
+from tertulia.domain import permissions
+from tertulia.domain.organization import imports
+from tertulia.domain.organization.imports import NewImport
+from tertulia.imports.arrivals import awaited, invite
+from tertulia.imports.progress import CHECK_FACT, FACT, Progress
+from tertulia.model import changes
+from tertulia.model.errors import Refused
+from tertulia.model.imports import DataImport, ImportKind, ImportRemark, ImportState, ImportSummary
+from tertulia.service.node import Node
+from tertulia.state.decision import CommandContext, Decision
+from tertulia.store import installation
+from tertulia.store.database import Connection
+from tertulia.store.notes import QueuesForgotten
+from tertulia.wire.api.events import Event
+from tertulia.wire.api.projection import ProjectionContext, Projections, Viewer, to_everybody
+from tertulia.wire.http.parameters import Doc, IntPath
+from tertulia.wire.http.routing import ApiResponse, Call, CreatedResponse
+
+Kind = Literal["zulip", "slack", "mattermost", "rocketchat"]
+State = Literal["checking", "checked", "importing", "finished", "failed", "canceled"]
+ImportStep = Literal[
+    "reading",
+    "founding",
+    "accounts",
+    "groups",
+    "channels",
+    "rest",
+    "messages",
+    "end",
+    "done",
+]
+MAX_TOKEN: Final = 500
+MAX_TEAM: Final = 200
+MAX_NAME: Final = 200
+
+
+class ImportRemarkObject(Struct, kw_only=True):
+    """Records of one kind that are skipped or changed for the same reason."""
+
+    kind: Annotated[str, Doc("The plural noun, such as `messages`.")]
+    reason: str
+    count: int
+    samples: Annotated[list[str], Doc("Up to 5 examples.")]
+
+
+class ImportSummaryObject(Struct, kw_only=True):
+    """What an import did, or would do."""
+
+    origin: Annotated[str, Doc("The other server, such as `Zulip 10.1`.")]
+    imported: Annotated[dict[str, int], Doc("Counts by plural noun, such as `messages`.")]
+    skipped: Annotated[list[ImportRemarkObject], Doc("What doesn't come along.")]
+    changed: Annotated[list[ImportRemarkObject], Doc("What comes along otherwise than it was.")]
+
+
+class ImportProgressObject(Struct, kw_only=True):
+    """How far a running import is."""
+
+    step: Annotated[
+        ImportStep,
+        Doc(
+            "`reading` until the number of messages is known; `rest` are settings and files, and"
+            " `messages` takes longest."
+        ),
+    ]
+    messages: Annotated[int, Doc("Messages so far.")]
+    expected: Annotated[int, Doc("How many there are, or an estimate.")]
+    seconds_left: Annotated[int | None, Doc("An estimate; null if it isn't known yet.")]
+
+
+class ImportObject(Struct, kw_only=True):
+    """An import."""
+
+    id: int
+    kind: Kind
+    state: Annotated[
+        State,
+        Doc(
+            "`checking`: a dry run. `checked`: it can be started. A `failed` or `canceled` import"
+            " can be continued."
+        ),
+    ]
+    acting_user_id: Annotated[int, Doc("Who uploaded the file, or started the import.")]
+    file_name: str
+    file_size: Annotated[int, Doc("Bytes.")]
+    has_file: Annotated[
+        bool, Doc("Whether the file is kept, so that the import can be started or continued.")
+    ]
+    requested_at: Annotated[int, Doc("UNIX seconds.")]
+    started_at: Annotated[int | None, Doc("UNIX seconds; null before.")]
+    ended_at: Annotated[int | None, Doc("UNIX seconds; null before.")]
+    reason: Annotated[str, Doc("Why it failed; empty otherwise.")]
+    progress: Annotated[ImportProgressObject | None, Doc("Null unless it's running.")]
+    plan: Annotated[ImportSummaryObject | None, Doc("What the dry run found.")]
+    report: Annotated[ImportSummaryObject | None, Doc("What was imported, once it's finished.")]
+
+
+class RealmImportEvent(Event, kw_only=True, tag="realm_import"):
+    """An import was requested, started, finished, canceled, or forgotten, or it failed: get it with
+    `GET /imports`. For owners."""
+
+    import_id: int
+    state: Annotated[State | None, Doc("Null if it was forgotten.")]
+
+
+def _event(context: ProjectionContext, change: changes.DataImportSet) -> Event:
+    one = change.data_import
+    return RealmImportEvent(import_id=one.id, state=convert(one.state.value, State))
+
+
+def _removed(context: ProjectionContext, change: changes.DataImportsRemoved) -> Event:
+    return RealmImportEvent(import_id=change.import_ids[-1], state=None)
+
+
+def _is_seen(context: ProjectionContext, change: Any, viewer: Viewer) -> bool:
+    return permissions.is_owner(context.state, viewer.user)
+
+
+PROJECTIONS: Final[Projections] = (
+    to_everybody(changes.DataImportSet, _event, only_if=_is_seen),
+    to_everybody(changes.DataImportsRemoved, _removed, only_if=_is_seen),
+)
+
+
+class ImportsResponse(ApiResponse, kw_only=True):
+    """The imports, newest first."""
+
+    imports: list[ImportObject]
+    max_file_size_mib: Annotated[
+        int, Doc("The largest file that can be uploaded; 0 if imports in the browser are off.")
+    ]
+    people_to_invite: Annotated[
+        int, Doc("Imported people who haven't signed in yet, and can get emails.")
+    ]
+
+
+async def get_imports(call: Call) -> ImportsResponse:
+    """Get the organization's imports with their progress and reports. Requires an owner."""
+    permissions.require_owner(call.state, call.user)
+    running = imports.running(call.state)
+    progress = None if running is None else await _progress(call.node, running)
+    every = sorted(call.state.data_imports, key=lambda one: -one.id)
+    return ImportsResponse(
+        imports=[_object(one, progress if one is running else None) for one in every],
+        max_file_size_mib=call.node.config.max_import_size_mib,
+        people_to_invite=len(awaited(call.state)),
+    )
+
+
+def _object(one: DataImport, progress: ImportProgressObject | None) -> ImportObject:
+    return ImportObject(
+        id=one.id,
+        kind=convert(one.kind.value, Kind),
+        state=convert(one.state.value, State),
+        acting_user_id=one.started_by,
+        file_name=one.name,
+        file_size=one.size,
+        has_file=bool(one.path),
+        requested_at=one.requested_at,
+        started_at=one.started_at or None,
+        ended_at=one.ended_at or None,
+        reason=one.reason,
+        progress=progress,
+        plan=_summary(one.plan),
+        report=_summary(one.summary),
+    )
+
+
+def _summary(one: ImportSummary | None) -> ImportSummaryObject | None:
+    if one is None:
+        return None
+    return ImportSummaryObject(
+        origin=one.origin,
+        imported=one.imported,
+        skipped=[_remark(each) for each in one.skipped],
+        changed=[_remark(each) for each in one.changed],
+    )
+
+
+def _remark(one: ImportRemark) -> ImportRemarkObject:
+    return ImportRemarkObject(
+        kind=one.kind, reason=one.reason, count=one.count, samples=list(one.samples)
+    )
+
+
+async def _progress(node: Node, one: DataImport) -> ImportProgressObject:
+    """The progress that the process of the import stored."""
+
+    def read(connection: Connection) -> tuple[str | None, str | None]:
+        return installation.value(connection, FACT), installation.value(connection, CHECK_FACT)
+
+    stored, checking = await node.store.read(read)
+    if one.state is ImportState.IMPORTING and stored is not None:
+        progress = msgspec.json.decode(stored, type=Progress)
+        if progress.request_id == one.id:
+            left = progress.seconds_left(node.clock())
+            return ImportProgressObject(
+                step=progress.step,
+                messages=progress.messages,
+                expected=progress.expected,
+                seconds_left=None if left is None else round(left),
+            )
+    if one.state is ImportState.CHECKING and checking is not None:
+        import_id, messages, expected = msgspec.json.decode(checking, type=tuple[int, int, int])
+        if import_id == one.id:
+            return ImportProgressObject(
+                step="messages", messages=messages, expected=expected, seconds_left=None
+            )
+    return ImportProgressObject(step="reading", messages=0, expected=0, seconds_left=None)
+
+
+async def request_import(
+    call: Call,
+    upload: Annotated[
+        str,
+        Doc(
+            "The key of a complete upload, which is the last part of its URL. It was uploaded to"
+            " `/api/v1/tus` with `purpose import` in its metadata, by the same owner."
+        ),
+    ],
+    kind: Annotated[Kind, Doc("The server that the export is from.")],
+    team: Annotated[
+        str, Doc("Mattermost: import only this team, by the name in URLs. Empty: all.")
+    ] = "",
+    token: Annotated[
+        str,
+        Doc("Slack: a token with the scope `files:read`, if the links of files need one."),
+    ] = "",
+    dry_run: Annotated[
+        bool,
+        Doc(
+            "Whether to only check what would come along, what wouldn't, and why. `POST"
+            " /imports/{import_id}/start` then starts the import."
+        ),
+    ] = True,
+) -> CreatedResponse:
+    """Check or import an uploaded export. Requires an owner.
+
+    One import runs at a time. What it brings has new IDs; people with the same email address are
+    matched. `realm_import` events say how it ends.
+    """
+    permissions.require_owner(call.state, call.user)
+    if len(team) > MAX_TEAM or len(token) > MAX_TOKEN:
+        raise Refused("The name of the team or the token is too long.")
+    node = call.node
+    partial = await node.partials.load(call.user.id, upload)
+    if partial is None or not partial.is_import or partial.path is None:
+        raise Refused("This upload doesn't exist or isn't complete. Upload the file again.")
+    if await node.files.found(partial.path) is None:
+        raise Refused("The uploaded file has been deleted. Upload it again.")
+    new = NewImport(
+        kind=ImportKind(kind),
+        path=partial.path,
+        name=partial.name[:MAX_NAME] or "export",
+        size=partial.length,
+        team=team,
+        token_sealed=node.vault.sealed(token),
+        is_dry_run=dry_run,
+    )
+    made = await call.submit(imports.request, new)
+    return CreatedResponse(id=made.id)
+
+
+async def start_import(call: Call, import_id: IntPath) -> None:
+    """Start an import that was checked, or continue one that failed or was canceled. Requires an
+    owner."""
+    await call.submit(imports.start, import_id)
+
+
+async def delete_import(call: Call, import_id: IntPath) -> None:
+    """Cancel a running import, or forget one that isn't running, with its file. Requires an owner.
+
+    What was imported stays.
+    """
+    is_importing = imports.is_to_be_imported(call.state, import_id)
+    notes = [QueuesForgotten()] if is_importing else []
+    await call.node.log.submit(call.user.id, imports.remove, import_id, notes=notes)
+
+
+class InvitedResponse(ApiResponse, kw_only=True):
+    """How many emails will be sent."""
+
+    invited: int
+
+
+async def invite_imported(call: Call, import_id: IntPath) -> InvitedResponse:
+    """Email everyone who was imported and hasn't signed in yet, with a link to set a password.
+    Requires an owner. Repeating it reminds people."""
+    await call.submit(_require_finished, import_id)
+    return InvitedResponse(
+        invited=await invite(call.node.log, call.node.config.mail_site, call.user.id)
+    )
+
+
+def _require_finished(context: CommandContext, import_id: int) -> Decision[None]:
+    permissions.require_owner(context.state, context.actor)
+    if imports.found(context.state, import_id).state is not ImportState.FINISHED:
+        raise Refused("This import isn't finished.")
+    return Decision(None)
