@@ -386,7 +386,12 @@ def test_server_makes_backups_automatically(tmp_path: Path) -> None:
 
 
 def test_backup_process_has_the_servers_settings(tmp_path: Path) -> None:
+    (tmp_path / "tertulia.toml").write_text(
+        'external_url = "https://chat.example.com"\n'
+        '[[sign_in]]\nkind = "google"\nname = "google"\nclient_id = "c"\nclient_secret = "s"\n'
+    )
     given = load({"data_dir": str(tmp_path), "dev": True, "port": 1}, environment={})
+    assert given.sign_in
     environment = {"PATH": "/bin", "TERTULIA_SECRET_FILE": "/x", "CREDENTIALS_DIRECTORY": "/y"}
     made = environment_of(given, environment)
     assert made["PATH"] == "/bin"

@@ -7,7 +7,9 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from tertulia.service.config import Config
 from tertulia.store.backups import delete_stale_directories
@@ -72,6 +74,9 @@ def environment_of(config: Config, environment: Mapping[str, str]) -> dict[str, 
     }
     for name in Config.__struct_fields__:
         value = getattr(config, name)
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-        kept[f"TERTULIA_{name.upper()}"] = text
+        kept[f"TERTULIA_{name.upper()}"] = _text(value)
     return kept
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
