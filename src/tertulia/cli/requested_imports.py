@@ -22,6 +22,7 @@ from tertulia.imports.lock import DIRECTORY, ImportBusy, alone, delete_extracted
 from tertulia.imports.progress import (
     CHECK_FACT,
     FACT,
+    ImportCanceled,
     ImportRefused,
     Progress,
     dry_run,
@@ -92,6 +93,8 @@ class _Requested:
                 await self._check(one)
             else:
                 await self._import(one)
+        except ImportCanceled:
+            pass
         except (SourceError, ImportRefused, Refused) as error:
             await fail(self._log, one.id, str(error))
         finally:

@@ -29,6 +29,7 @@ from tertulia.imports.progress import (
     FACT,
     IDS_FACT,
     Expired,
+    ImportCanceled,
     ImportRefused,
     Progress,
     Step,
@@ -41,7 +42,6 @@ from tertulia.imports.source import Source, Survey
 from tertulia.log.log import Log
 from tertulia.markup.render import Renderer
 from tertulia.model.changes import AnyChange, AttachmentAdded, QueuesEnded
-from tertulia.model.errors import Refused
 from tertulia.model.users import Credential, Role
 from tertulia.service.credentials import Vault
 from tertulia.state.decision import CommandContext, Decision, Verb
@@ -101,7 +101,8 @@ class Importer:
     ) -> None:
         """`is_followed`: whether people keep writing at the source, so that the report can't
         be sent as a message: one there will have its ID. `request_id` is the import's ID if an
-        owner started it in the browser: if they cancel it, the next commit raises Refused."""
+        owner started it in the browser: if they cancel it, the next commit raises
+        ImportCanceled."""
         self._request_id = request_id
         self._is_followed = is_followed
         self._log = log
@@ -262,14 +263,14 @@ class Importer:
         self._tell(self._progress)
 
     async def _commit(self, verb: Verb[T], *arguments: Any, notes: Sequence[Note]) -> T:
-        """Submit the verb. Raise Refused if an owner canceled the import."""
+        """Submit the verb. Raise ImportCanceled if an owner canceled the import."""
 
         def checked(context: CommandContext, *given: Any) -> Decision[T]:
             is_wanted = not self._request_id or imports.is_to_be_imported(
                 context.state, self._request_id
             )
             if not is_wanted:
-                raise Refused("The import was canceled.")
+                raise ImportCanceled
             return verb(context, *given)
 
         return await self._log.submit(None, checked, *arguments, notes=notes)

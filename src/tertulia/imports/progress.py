@@ -72,6 +72,10 @@ class ImportRefused(Exception):
     """The import can't begin. `str(error)` says why."""
 
 
+class ImportCanceled(Exception):
+    """An owner canceled the import."""
+
+
 def read_from(read: Callable[[], T]) -> T:
     """Return what reading from a source returns. Errors that the source didn't foresee, such as of
     crafted exports, become SourceError."""

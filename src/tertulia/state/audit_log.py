@@ -13,6 +13,7 @@ from tertulia.model import changes
 from tertulia.model.audit_log import AuditRecord, Origin
 from tertulia.model.change import Change
 from tertulia.model.changes import Entry
+from tertulia.model.imports import ImportState
 from tertulia.model.users import User
 from tertulia.state.state import State
 
@@ -287,6 +288,24 @@ def _export_set(before: Before, change: changes.DataExportSet) -> Facts:
         yield Fact("export_deleted", export.user_id, details)
 
 
+def _import_set(before: Before, change: changes.DataImportSet) -> Facts:
+    one = change.data_import
+    old = before.state.data_imports.get(one.id)
+    if old is None or one.state is not old.state:
+        details = {"import_id": one.id, "kind": one.kind.value}
+        yield Fact(_IMPORTS[one.state], one.started_by, details)
+
+
+_IMPORTS: Final = {
+    ImportState.CHECKING: "import_requested",
+    ImportState.CHECKED: "import_checked",
+    ImportState.IMPORTING: "import_started",
+    ImportState.FINISHED: "import_finished",
+    ImportState.FAILED: "import_failed",
+    ImportState.CANCELED: "import_canceled",
+}
+
+
 # Channels and groups
 
 
@@ -409,6 +428,7 @@ AUDITED: Final[Mapping[type[Change], Describe]] = {
     changes.InvitationsMade: _invited,
     changes.InvitationsEnded: _invitations_ended,
     changes.DataExportSet: _export_set,
+    changes.DataImportSet: _import_set,
     changes.ChannelCreated: _channel_created,
     changes.ChannelChanged: _channel_changed,
     changes.Subscribed: _subscribed,
@@ -457,7 +477,8 @@ NOT_AUDITED: Final[frozenset[type[Change]]] = frozenset(
         *(changes.SessionUsed, changes.SessionConfirmed, changes.AccessKeyUsed),
         *(changes.SecondFactorPrepared, changes.SecondFactorUsed),
         *(changes.InvitationSentAgain, changes.InvitationsRedacted),
-        *(changes.ConfirmationsEnded, changes.DataExportsRemoved, changes.EventIdsUsedUp),
+        *(changes.ConfirmationsEnded, changes.DataExportsRemoved, changes.DataImportsRemoved),
+        changes.EventIdsUsedUp,
     }
 )
 """Kinds of changes that the audit log leaves out."""
