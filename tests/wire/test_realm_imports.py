@@ -60,7 +60,7 @@ async def uploaded(person: Person, content: bytes, name: str = "export.tar.gz") 
 
 async def ended(org: Organization) -> DataImport:
     """Wait until no import is running: the node's own job runs them. Return the newest."""
-    await until(lambda: imports.running(org.node.state) is None)
+    await until(lambda: imports.running(org.node.state) is None, seconds=300)
     await org.node.log.durability.settled()
     return max(org.node.state.data_imports, key=lambda one: one.id)
 
@@ -134,7 +134,7 @@ async def imported_messages(org: Organization) -> int:
 
 async def halfway(org: Organization) -> None:
     """Wait until messages have come along."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while not await imported_messages(org):  # noqa: ASYNC110 (it has no event)
             await asyncio.sleep(0.01)
 
