@@ -14,7 +14,7 @@ from tertulia.service.credentials import key_digest
 from tertulia.wire.api.openapi import document
 from tertulia.wire.api.routes import ROUTES
 from tertulia.wire.http.routing import Access, KeyUse
-from tests.support import Organization, Person, TestClock, new_organization, rows, until
+from tests.support import PASSWORD, Organization, Person, TestClock, new_organization, rows, until
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
@@ -242,3 +242,52 @@ async def test_a_queue_belongs_to_the_key_that_registered_it(org: Organization) 
         asked = {"queue_id": queue_id, "last_event_id": -1, "dont_block": True}
         (event,) = (await owner.get("/events", **asked)).ok["events"]
         assert event["type"] == "message"
+
+
+# Without people's own API keys
+
+
+async def sign_in(org: Organization, agent: str = "ZulipMobile/27.1 (iOS)") -> Person:
+    """Sign ann in with a program of that name."""
+    ann, headers = org["ann"], {"User-Agent": agent}
+    sent = {"username": ann.email, "password": PASSWORD}
+    key = (await org.nobody.raw("POST", "/fetch_api_key", data=sent, headers=headers)).ok
+    return Person(org.http, ann.user_id, ann.email, key["api_key"])
+
+
+async def test_an_organization_can_refuse_people_s_own_api_keys(org: Organization) -> None:
+    ann, robo = org["ann"], org["robo"]
+    (await org["ben"].patch("/realm", account_api_keys=False)).refused("UNAUTHORIZED_PRINCIPAL")
+    assert (await sign_in(org)).api_key == ann.api_key
+    listener = await org["ben"].register(event_types=["message"])
+    poll = asyncio.create_task(
+        org["ben"].get("/events", queue_id=listener.queue_id, last_event_id=-1)
+    )
+    await until(lambda: org.node.delivery.waiting > 0)
+    (await ann.patch("/realm", account_api_keys=False)).ok
+    (await poll).refused("INVALID_API_KEY", status=401)
+    (await ann.get("/users/me")).refused("INVALID_API_KEY", status=401)
+    (await robo.get("/users/me")).ok
+    phone, other = await sign_in(org), await sign_in(org)
+    assert len({phone.api_key, other.api_key, ann.api_key}) == 3
+    assert len(phone.api_key) == 32, "some clients rely on it"
+    for program in (phone, other):
+        (await program.get("/users/me")).ok
+    (await phone.patch("/realm", account_api_keys=True)).ok
+    assert [one["name"] for one in await listed(ann)] == ["ZulipMobile 2", "ZulipMobile"]
+    assert {one["access"] for one in await listed(ann)} == {"full"}
+    (await ann.get("/users/me")).ok
+
+
+async def test_clients_that_sign_in_replace_the_least_recently_used(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access_keys, "MAX_KEYS", 2)
+    await create_key(org["ann"])
+    await org.change_realm(account_api_keys=False)
+    first = await sign_in(org, "")
+    second = await sign_in(org, "Terminal/1")
+    (await first.get("/users/me")).refused("INVALID_API_KEY", status=401)
+    (await second.get("/users/me")).ok
+    names = [key.name for key in org.node.state.agent_keys.of_user[org["ann"].user_id]]
+    assert sorted(names) == ["Laptop", "Terminal"]

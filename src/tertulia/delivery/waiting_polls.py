@@ -23,6 +23,7 @@ from tertulia.model.changes import (
     AccessKeysEnded,
     AnyChange,
     CredentialChanged,
+    RealmChanged,
     SessionsEnded,
     UserDeactivated,
 )
@@ -139,6 +140,9 @@ class WaitingPolls:
 
     def end_access(self, change: AnyChange) -> None:
         """End the polls of users who lose access by the change."""
+        if isinstance(change, RealmChanged) and change.values.get("account_api_keys") is False:
+            self._end_of_api_keys()
+            return
         user_ids = affected_users(change)
         if not user_ids:
             return
@@ -147,6 +151,15 @@ class WaitingPolls:
                 error = access_error(change, queue.session_id, queue.record.registration.key_id)
                 if error is not None:
                     self.fail(queue, error)
+
+    def _end_of_api_keys(self) -> None:
+        """End the polls of people that use their own API key, since it is no longer accepted."""
+        users = self._log.state.users
+        for queue in list(self._waiting):
+            by_key = queue.session_id is None and queue.record.registration.key_id is None
+            user = users.get(queue.user_id)
+            if by_key and user is not None and not user.is_bot:
+                self.fail(queue, _key_void())
 
     def send_heartbeats(self, least: float, most: float) -> None:
         """Answer polls that have waited `least` seconds, spread over time but before `most`

@@ -157,6 +157,17 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
         ),
     ] = "off"
     password_sign_in: Annotated[bool, Setting(owners_only=True)] = True
+    account_api_keys: Annotated[
+        bool,
+        Setting(
+            "joining",
+            "Whether people's own API keys are accepted. If not, each program needs an access key,"
+            " and gets one when someone signs in with it. Bots aren't affected.",
+            owners_only=True,
+            extension=True,
+            since="0.2.0",
+        ),
+    ] = True
     welcome_message_custom_text: Annotated[str, Setting()] = ""
 
     # Permissions

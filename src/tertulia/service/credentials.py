@@ -185,6 +185,12 @@ class Vault:
         key = AGENT_KEY_BEGINS + _random_key()
         return key, key_digest(key)
 
+    def new_client_key(self) -> tuple[str, str]:
+        """An access key for a client that signs in, and its digest. It looks like an API key: some
+        clients rely on the length."""
+        key = _random_key()
+        return key, key_digest(key)
+
     def new_access_key(self) -> tuple[str, str]:
         """An access key for a device or a program, and its digest, as `new_agent_key`."""
         key = ACCESS_KEY_BEGINS + _random_key()

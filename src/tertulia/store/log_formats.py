@@ -69,6 +69,7 @@ SINCE: Mapping[str, int] = {
     "MessageUnpinned": 101,
     "Pin": 101,
     "ReadStateImported": 101,
+    "Realm.account_api_keys": 101,
     "Realm.public_archive": 101,
     "Realm.upload_quota_per_user_mib": 101,
     "User.is_placeholder": 101,

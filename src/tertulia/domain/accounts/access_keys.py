@@ -3,8 +3,9 @@
 A key can do what its owner can do now, within its access and reach. Only this module checks both.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import Enum, auto
+from itertools import count
 from typing import Any, Final
 
 from msgspec import Struct
@@ -103,6 +104,44 @@ def create(context: CommandContext, new: NewKey) -> Decision[AccessKey]:
     key = _key(context, new, name, channel_ids)
     mails = users.emails_to(MailKind.AGENT_KEY_MADE, actor, new.site, agent=name)
     return Decision(key, (AccessKeyMade(key=key),), mails)
+
+
+def create_for_client(context: CommandContext, agent: str, digest: str) -> Decision[AccessKey]:
+    """Create a key with full access for a client that the actor signs in with, named after its
+    User-Agent header. The digest is the key's.
+
+    If there are too many keys, the least recently used of a client ends. Raise Refused if there is
+    none.
+    """
+    own = context.state.agent_keys.of_user[context.actor.id]
+    ended: list[AccessKeysEnded] = []
+    if len(own) >= MAX_KEYS:
+        of_clients = [key for key in own if key.is_of_client]
+        if not of_clients:
+            raise Refused(f"You have {MAX_KEYS} keys. Revoke one that you no longer use.")
+        oldest = min(of_clients, key=lambda key: (max(key.used_at, key.created_at), key.id))
+        ended.append(AccessKeysEnded(user_id=oldest.user_id, key_ids=(oldest.id,)))
+    key = AccessKey(
+        id=context.state.agent_keys.next_id(),
+        user_id=context.actor.id,
+        name=_client_name(agent, {key.name.casefold() for key in own}),
+        digest=digest,
+        reach=Reach(may_write=True, channel_ids=None, directs=True),
+        created_at=int(context.now),
+        is_full=True,
+        opens_api=True,
+        is_of_client=True,
+    )
+    return Decision(key, (*ended, AccessKeyMade(key=key)))
+
+
+def _client_name(agent: str, taken: Collection[str]) -> str:
+    """Return a name for the client that isn't taken: `ZulipMobile`, `ZulipMobile 2`."""
+    product = "".join(filter(str.isprintable, agent.partition("/")[0])).strip()
+    if not product or not names.is_plain(product):
+        product = "App"
+    numbered = (product[:18] if n == 1 else f"{product[:18].strip()} {n}" for n in count(1))
+    return next(name for name in numbered if name.casefold() not in taken)
 
 
 def _key(

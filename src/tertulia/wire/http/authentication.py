@@ -168,7 +168,13 @@ def _with_key(node: HttpNode, hashed: str) -> tuple[User, AccessKey | None]:
     state = node.state
     user_id = state.credentials.by_key_digest.get(hashed)
     if user_id is not None and hmac.compare_digest(state.credentials[user_id].key_digest, hashed):
-        return state.users[user_id], None
+        user = state.users[user_id]
+        if not state.realm.account_api_keys and not user.is_bot:
+            raise WrongApiKey(
+                "This organization doesn't accept people's own API keys. Sign in to this app again,"
+                " or create a key for it in your settings."
+            )
+        return user, None
     key = _access_key(node, hashed)
     if key is None or not key.opens_api:
         raise WrongApiKey("The API key is invalid.")

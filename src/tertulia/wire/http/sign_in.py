@@ -282,16 +282,25 @@ async def sign_in_program(
     user: User,
     method: str,
     checked: CheckedPassword | None = None,
+    *,
+    client: str = "",
 ) -> str:
-    """Sign the user in to a program that uses the API key, and return the key. `checked` is the
-    result of a password sign-in."""
+    """Sign the user in to a program that uses the API key, and return the key; if the organization
+    doesn't accept people's own API keys, return a new access key for the program. `checked` is the
+    result of a password sign-in, `client` the program's name if it isn't in the User-Agent header.
+    """
     if checked is not None and checked.is_new_place:
         place = sign_in_location(node, request)
         await node.log.submit(user.id, sessions.email_new_sign_in, place)
     if user.awaits_arrival:
         await node.log.submit(user.id, users.arrive)
     log_sign_in(request, method, user.id)
-    return node.vault.api_key(node.state.credentials[user.id])
+    if node.state.realm.account_api_keys or user.is_bot:
+        return node.vault.api_key(node.state.credentials[user.id])
+    api_key, digest = node.vault.new_client_key()
+    agent = client or request.headers.get("user-agent", "")
+    await node.log.submit(user.id, access_keys.create_for_client, agent, digest)
+    return api_key
 
 
 async def sign_out(node: HttpNode, request: Request) -> None:

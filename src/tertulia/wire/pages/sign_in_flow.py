@@ -145,7 +145,10 @@ async def _complete(
 async def _to_mobile_app(
     page: PageRequest, user: User, method: str, otp: str, checked: CheckedPassword | None
 ) -> Response:
-    api_key = await sign_in.sign_in_program(page.node, page.request, user, method, checked)
+    # The request comes from the browser, not from the app.
+    api_key = await sign_in.sign_in_program(
+        page.node, page.request, user, method, checked, client="Mobile app"
+    )
     encrypted = bytes(
         a ^ b for a, b in zip(api_key.encode(), bytes.fromhex(otp), strict=True)
     ).hex()
