@@ -14,6 +14,7 @@ from tertulia.service.credentials import key_digest
 from tertulia.wire.api.openapi import document
 from tertulia.wire.api.routes import ROUTES
 from tertulia.wire.http.routing import Access, KeyUse
+from tests.push_service import Browser
 from tests.support import PASSWORD, Organization, Person, TestClock, new_organization, rows, until
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
@@ -242,6 +243,18 @@ async def test_a_queue_belongs_to_the_key_that_registered_it(org: Organization) 
         asked = {"queue_id": queue_id, "last_event_id": -1, "dont_block": True}
         (event,) = (await owner.get("/events", **asked)).ok["events"]
         assert event["type"] == "message"
+
+
+async def test_push_subscriptions_end_with_their_key(org: Organization) -> None:
+    ann = org["ann"]
+    first, second = await create_key(ann), await create_key(ann, "Phone")
+    for n, person in enumerate((first, second, ann)):
+        keys = {**Browser().keys, "endpoint": f"https://push.example.com/{n}"}
+        (await person.post("/push_subscriptions", **keys)).ok
+    (await ann.delete(f"/users/me/keys/{(await listed(ann))[1]['key_id']}")).ok
+    (await first.get("/users/me")).refused("INVALID_API_KEY", status=401)
+    kept = org.node.state.push_subscriptions.of_user[ann.user_id]
+    assert sorted(one.endpoint[-1] for one in kept) == ["1", "2"]
 
 
 # Without people's own API keys

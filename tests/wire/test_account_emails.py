@@ -133,7 +133,7 @@ async def test_a_changed_key_is_emailed(org: Organization) -> None:
 async def test_a_new_agent_key_is_emailed(org: Organization) -> None:
     (await org["ann"].post("/agents", name="Helper")).ok
     letter = await one(org)
-    assert "agent" in letter.subject
+    assert "New key" in letter.subject
     assert "Helper" in letter.text
 
 

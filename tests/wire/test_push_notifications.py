@@ -346,7 +346,11 @@ async def test_devices_end_with_their_session_and_account(phones: Phones) -> Non
     await org.do(SessionBegun(session=session))
     for number, session_id in ((1, 7), (2, None)):
         new = subscriptions.NewSubscription(
-            endpoint=f"https://push.example/{number}", name="", session_id=session_id, **KEYS
+            endpoint=f"https://push.example/{number}",
+            name="",
+            session_id=session_id,
+            key_id=None,
+            **KEYS,
         )
         await org.node.log.submit(ben.user_id, subscriptions.subscribe, new, lambda _: False)
     await org.do(SessionsEnded(session_ids=(7,), user_ids=(ben.user_id,)))

@@ -48,6 +48,8 @@ class PushSubscription(Struct, frozen=True, kw_only=True, omit_defaults=True):
     made_at: UnixSeconds
     session_id: int | None = None
     """The session of the browser, with which this ends; None if it was created with an API key."""
+    key_id: int | None = None
+    """The access key that it was created with, and with which it ends, if any."""
     paused_until: int = 0
     """UNIX seconds until which nothing is pushed."""
 

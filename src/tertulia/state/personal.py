@@ -63,6 +63,7 @@ class PushSubscriptionTable(PersonalTable[PushSubscription]):
         super().__init__(noun)
         self.by_endpoint = Unique(self, lambda one: one.endpoint)
         self.of_session = Grouped[PushSubscription](self, lambda one: one.session_id)
+        self.of_key = Grouped[PushSubscription](self, lambda one: one.key_id)
 
 
 _RUN: Final = re.compile(r"[^\W_]+")

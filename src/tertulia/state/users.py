@@ -170,7 +170,6 @@ FOLDS.revises(
     "key_id",
     lambda change: {"used_at": change.at, "used_from": change.address},
 )
-FOLDS.removes(changes.AccessKeysEnded, "agent_keys", "key_ids")
 FOLDS.puts(changes.IdentityLinked, "identities", "identity")
 FOLDS.removes(changes.IdentitiesUnlinked, "identities", "identity_ids")
 FOLDS.puts(changes.SessionBegun, "sessions", "session")
@@ -186,6 +185,14 @@ FOLDS.revises(
 FOLDS.revises(
     changes.SessionConfirmed, "sessions", "session_id", lambda change: {"confirmed_at": change.at}
 )
+
+
+@FOLDS.of(changes.AccessKeysEnded)
+def _(state: State, change: changes.AccessKeysEnded) -> None:
+    for key_id in change.key_ids:
+        for one in state.push_subscriptions.of_key[key_id]:
+            state.push_subscriptions.remove(one.id)
+        state.agent_keys.remove(key_id)
 
 
 @FOLDS.of(changes.SessionsEnded)

@@ -41,26 +41,46 @@ def sent(site: Site, key: str) -> int:
     return httpx.post(address, json=ASKED, headers=headers, timeout=60).status_code
 
 
-def test_a_key_is_created_used_and_revoked(sqlite_site: Site, ann: Window) -> None:
+def test_an_agent_s_key_is_created_used_and_revoked(sqlite_site: Site, ann: Window) -> None:
     town, page = sqlite_site, ann.page
-    ann.go("settings/agents")
-    page.get_by_role("button", name="New agent").click()
+    ann.go("settings/keys")
+    page.get_by_role("button", name="New key").click()
     page.get_by_label("Name").fill("Helper")
-    page.get_by_label("Can send messages").check()
+    page.get_by_label("Access", exact=True).select_option("send")
+    page.get_by_label("Only for an agent").check()
+    page.get_by_label("Can access your direct messages").uncheck()
     page.get_by_role("button", name="Create").click()
     key = page.get_by_role("dialog").locator("code").first.inner_text()
     page.get_by_role("dialog").locator("footer").get_by_role("button", name="Close").click()
     row = page.get_by_role("listitem").filter(has_text="Helper")
-    expect(row).to_contain_text("read and write · all your channels · never used")
+    expect(row).to_contain_text("read and send · agent only · all your channels · never used")
     assert sent(town, key) == 200
     ann.go("narrow/channel/general/topic/agents")
     expect(page.get_by_text("via agent Helper")).to_be_visible()
-    ann.go("settings/agents")
+    ann.go("settings/keys")
     expect(row).to_contain_text("Last used")
     row.get_by_role("button", name="Revoke key").click()
     page.get_by_role("dialog").get_by_role("button", name="Revoke key").click()
     expect(row).to_have_count(0)
     assert sent(town, key) == 401
+
+
+def test_a_program_s_key_is_limited_and_expires(sqlite_site: Site, ann: Window) -> None:
+    town, page = sqlite_site, ann.page
+    ann.go("settings/keys")
+    page.get_by_role("button", name="New key").click()
+    page.get_by_label("Name").fill("Dashboard")
+    page.get_by_label("Access", exact=True).select_option("read")
+    page.get_by_label("Expiration").select_option(label="In 30 days")
+    page.get_by_role("button", name="Create").click()
+    key = page.get_by_role("dialog").locator("code").first.inner_text()
+    page.get_by_role("dialog").locator("footer").get_by_role("button", name="Close").click()
+    row = page.get_by_role("listitem").filter(has_text="Dashboard")
+    expect(row).to_contain_text("read only · all your channels · direct messages · expires")
+    auth = (town.ann.email, key)
+    url = f"{town.server.url}/api/v1/users/me"
+    assert httpx.get(url, auth=auth, timeout=60).status_code == 200
+    assert httpx.delete(url, auth=auth, timeout=60).status_code == 403
 
 
 def test_devices_are_listed_with_their_actions(sqlite_site: Site, ann: Window) -> None:

@@ -163,16 +163,18 @@ export interface WireMessage {
 }
 
 /** A program that acts for a user. */
-export interface Agent {
-  id: number;
+export interface AccessKey {
+  key_id: number;
   name: string;
-  user_id: number;
-  can_write: boolean;
+  access: "full" | "read" | "send";
   /** Null: everything its owner can see. */
   channel_ids: number[] | null;
   direct_messages: boolean;
+  mcp_only: boolean;
   created_at: Seconds;
+  expires_at: Seconds | null;
   last_used_at: Seconds | null;
+  last_used_from: string | null;
 }
 
 export interface Draft {

@@ -35,6 +35,7 @@ class NewSubscription(Struct, frozen=True, kw_only=True):
     auth: str
     name: str
     session_id: int | None
+    key_id: int | None
 
 
 def subscribe(
@@ -57,7 +58,11 @@ def subscribe(
     changes: list[AnyChange] = []
     if known is not None and known.user_id == actor.id:
         one = msgspec.structs.replace(
-            known, p256dh=new.p256dh, auth=new.auth, session_id=new.session_id
+            known,
+            p256dh=new.p256dh,
+            auth=new.auth,
+            session_id=new.session_id,
+            key_id=new.key_id,
         )
         changes += [PushSubscribed(user_id=actor.id, subscription=one)] if one != known else []
         return Decision(one, changes)
@@ -75,6 +80,7 @@ def subscribe(
         p256dh=new.p256dh,
         auth=new.auth,
         session_id=new.session_id,
+        key_id=new.key_id,
     )
     return Decision(one, [*changes, PushSubscribed(user_id=actor.id, subscription=one)])
 

@@ -40,7 +40,7 @@ class KeyObject(Struct, kw_only=True):
 
 
 class KeysResponse(ApiResponse, kw_only=True):
-    """Your keys, newest first."""
+    """A user's keys, newest first."""
 
     keys: list[KeyObject]
 
@@ -49,6 +49,13 @@ async def get_keys(call: Call) -> KeysResponse:
     """Get the keys of your devices, programs, and agents. The keys themselves aren't stored. This
     endpoint is a Tertulia extension."""
     return KeysResponse(keys=[_key_object(key) for key in call.consider(access_keys.listed)])
+
+
+async def get_user_keys(call: Call, user_id: IntPath) -> KeysResponse:
+    """Get the keys of a user. Requires the user or an administrator. This endpoint is a Tertulia
+    extension."""
+    keys = call.consider(access_keys.listed, user_id)
+    return KeysResponse(keys=[_key_object(key) for key in keys])
 
 
 def _key_object(key: AccessKey) -> KeyObject:
@@ -93,19 +100,23 @@ async def create_key(
     expires_at: Annotated[
         Int | None, Doc("When it expires, in UNIX seconds. By default, never.")
     ] = None,
+    mcp_only: Annotated[bool, Doc("Whether it is an agent's: accepted only at `/mcp`.")] = False,
 ) -> NewKeyResponse:
     """Create a key with which a device or a program can act for you. This endpoint is a Tertulia
     extension."""
     require_person(call.user)
+    if mcp_only:
+        _require_agents(call)
     sign_in.require_confirmed(call)
-    api_key, digest = call.node.vault.new_access_key()
+    vault = call.node.vault
+    api_key, digest = vault.new_agent_key() if mcp_only else vault.new_access_key()
     new = NewKey(
         name=name,
         digest=digest,
         access=KeyAccess(access),
         channel_ids=channel_ids,
         directs=channel_ids is None if direct_messages is None else direct_messages,
-        opens_api=True,
+        opens_api=not mcp_only,
         expires_at=expires_at or 0,
         site=call.node.config.mail_site,
     )
@@ -200,8 +211,7 @@ async def create_agent(
 ) -> NewAgentResponse:
     """Create an agent that acts for you. This endpoint is a Tertulia extension."""
     require_person(call.user)
-    if not call.node.config.agents:
-        raise Refused("Agents are turned off on this server.")
+    _require_agents(call)
     sign_in.require_confirmed(call)
     key, digest = call.node.vault.new_agent_key()
     new = NewKey(
@@ -215,6 +225,11 @@ async def create_agent(
     )
     agent = await call.submit(access_keys.create, new)
     return NewAgentResponse(agent=_object(agent), key=key)
+
+
+def _require_agents(call: Call) -> None:
+    if not call.node.config.agents:
+        raise Refused("Agents are turned off on this server.")
 
 
 async def end_agent(call: Call, agent_id: IntPath) -> None:

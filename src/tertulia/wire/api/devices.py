@@ -186,8 +186,8 @@ async def add_push_subscription(
 ) -> PushSubscriptionResponse:
     """Send push notifications to a browser, given its `PushSubscription`.
 
-    If you use a browser session, the subscription ends when you sign out of it. This endpoint is a
-    Tertulia extension.
+    The subscription ends with the browser session or the access key that you use. This endpoint is
+    a Tertulia extension.
     """
     config = call.node.config
     if not config.web_push:
@@ -198,6 +198,7 @@ async def add_push_subscription(
         auth=auth,
         name=name,
         session_id=call.session_id,
+        key_id=call.key_id,
     )
     one = await call.submit(pushes.subscribe, new, partial(may_be_plain, config))
     return PushSubscriptionResponse(subscription=_object(call, one))

@@ -170,6 +170,7 @@ ROUTES: tuple[Route, ...] = (
     # Keys and agents
     Route("GET", "/users/me/keys", access_keys.get_keys, keys=NEVER),
     Route("POST", "/users/me/keys", access_keys.create_key, keys=NEVER),
+    Route("GET", "/users/{user_id:int}/keys", access_keys.get_user_keys, keys=NEVER),
     Route("DELETE", "/users/me/keys/{key_id:int}", access_keys.end_key, keys=NEVER),
     Route("GET", "/agents", access_keys.get_agents, keys=NEVER),
     Route("POST", "/agents", access_keys.create_agent, keys=NEVER),
@@ -253,7 +254,7 @@ ROUTES: tuple[Route, ...] = (
         "GET",
         "/streams/{stream_id:int}/email_address",
         channels.get_email_address,
-        keys=FULL,
+        keys=NEVER,
     ),
     # Channel folders
     Route("POST", "/channel_folders/create", folders.create_channel_folder),
