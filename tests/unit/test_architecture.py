@@ -46,6 +46,7 @@ WIRE_ORDER = ("http", "api", "mcp", "scim", "files", "pages", "protocol", "metri
 WIRE_WORDS = {"stream", "private", "subject", "op"}
 ALLOWED = {
     ("domain", "subject"): "an identity provider's ID of a person",
+    ("jobs", "subject"): "an identity provider's ID of a person",
     ("model", "subject"): "an identity provider's ID of a person",
     ("state", "by_subject"): "an identity provider's ID of a person",
     ("domain", "by_subject"): "an identity provider's ID of a person",

@@ -27,6 +27,7 @@ NOT_AT_THE_START = (
     ("httpx", "pages of other servers"),
     ("httpcore", "requests to other servers"),
     ("aiosmtplib", "mails"),
+    ("ldap3", "directories"),
     ("obstore", "files in S3"),
     ("re2", "linkifiers"),
     ("uritemplate", "linkifiers"),

@@ -10,6 +10,7 @@ from tertulia.domain.channels import channels
 from tertulia.domain.messages import attachments
 from tertulia.domain.organization import banners
 from tertulia.jobs.backups import backups
+from tertulia.jobs.directories import directory_sync
 from tertulia.jobs.due import (
     due_job,
     message_retention,
@@ -41,6 +42,7 @@ from tertulia.service.notifications.mail import MailChannel
 from tertulia.service.notifications.notifier import NotificationChannel, Notifier
 from tertulia.service.notifications.push import PushChannel
 from tertulia.service.notifications.push_sender import PushSender
+from tertulia.service.sign_in_methods import LdapMethod
 from tertulia.service.webhooks.calling import Encoder, ServiceCaller
 from tertulia.service.webhooks.embedded import Interface
 from tertulia.service.webhooks.feeds import FeedReader
@@ -159,6 +161,11 @@ def jobs_of(node: Node, encode_call: Encoder, bot_interface: Interface) -> Seque
         service_calls(node, encode_call, bot_interface),
         *((feeds(node),) if config.feed_minutes else ()),
         *((backups(node),) if config.backup_to else ()),
+        *(
+            directory_sync(node, one)
+            for one in config.sign_in
+            if isinstance(one, LdapMethod) and one.sync_minutes
+        ),
     )
 
 

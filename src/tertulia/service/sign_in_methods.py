@@ -1,6 +1,7 @@
 """Declarations of the ways to sign in besides passwords: the tables `[[sign_in]]` of the settings
 file, or JSON in `TERTULIA_SIGN_IN`."""
 
+import importlib.util
 import json
 import re
 import typing
@@ -17,6 +18,7 @@ from tertulia.model.users import Role
 
 _URL = Annotated[str, Meta(pattern=r"^https?://[^\s/?#]+[^\s?#]*$")]
 _HeaderName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9-]{1,100}$")]
+_Filter = Annotated[str, Meta(pattern=r"^\(.*\)$")]
 _NEEDED = Annotated[str, Meta(min_length=1)]
 _RoleName = Literal["owner", "administrator", "moderator", "member", "guest"]
 _MAX_SECRET_BYTES: Final = 64 * 1024
@@ -190,11 +192,70 @@ class HeaderMethod(SignInMethod, kw_only=True, frozen=True, tag="header"):
     groups_separator: Annotated[str, Meta(min_length=1, max_length=1)] = ","
 
 
-RESERVED: Final = frozenset({"code", "link", "passkey", "password", "token"})
+class LdapMethod(SignInMethod, kw_only=True, frozen=True, tag="ldap"):
+    """An LDAP directory, such as OpenLDAP or Active Directory. People type their name or address
+    and their password there into the ordinary sign-in form."""
+
+    NEEDS_URL = False
+    HAS_BUTTON = False
+
+    url: Annotated[str, Meta(pattern=r"^ldaps?://[^\s/?#]+/?$")]
+    """`ldaps://…`, or `ldap://…` with STARTTLS."""
+    start_tls: bool = True
+    """Whether ldap:// connections are encrypted by STARTTLS. Otherwise passwords can be read on
+    the network."""
+    bind_dn: str = ""
+    """The name that searches; empty for anonymous searches."""
+    bind_password: str = ""
+    bind_password_file: str = ""
+    base: _NEEDED
+    """The distinguished name below which people are."""
+    people: _Filter = "(objectClass=person)"
+    """Which entries are people who may sign in."""
+    login: _Filter = "(|(mail={login})(uid={login})(sAMAccountName={login}))"
+    """Whose entry `{login}`, which someone typed, stands for."""
+    id_attribute: _NEEDED = "entryUUID"
+    """A permanent ID; in Active Directory, objectGUID."""
+    address_attribute: _NEEDED = "mail"
+    name_attribute: _NEEDED = "cn"
+    groups_attribute: _NEEDED = "memberOf"
+    group_base: str = ""
+    """Where groups are searched, if people's entries don't have them."""
+    group_filter: _Filter = "(member={dn})"
+    picture_attribute: str = "jpegPhoto"
+    """In Active Directory, thumbnailPhoto; empty for none."""
+    sync_minutes: Annotated[int, Meta(ge=0, le=10_080)] = 60
+    """How often people who are gone are deactivated; 0 for never."""
+
+    def password(self) -> str:
+        """The password of `bind_dn`. Raises OSError."""
+        return file_text(self.bind_password_file) or self.bind_password
+
+    def check(self) -> None:
+        if self.bind_password and self.bind_password_file:
+            raise ValueError("bind_password: bind_password_file is set, too; keep one of them")
+        _require_file("bind_password_file", self.bind_password_file)
+        if self.bind_dn and not self.password():
+            raise ValueError("bind_password is missing")
+        if "{login}" not in self.login:
+            raise ValueError("login: it must contain {login}")
+        if self.group_base and "{dn}" not in self.group_filter:
+            raise ValueError("group_filter: it must contain {dn}")
+        if importlib.util.find_spec("ldap3") is None:
+            raise ValueError("kind ldap needs another package: pip install 'tertulia[ldap]'")
+
+
+RESERVED: Final = frozenset({"code", "link", "passkey", "password", "scim", "token"})
 """Names of other ways to sign in, in logs and sessions."""
 
 AnySignInMethod = (
-    OidcMethod | GoogleMethod | GitlabMethod | GithubMethod | AppleMethod | HeaderMethod
+    OidcMethod
+    | GoogleMethod
+    | GitlabMethod
+    | GithubMethod
+    | AppleMethod
+    | HeaderMethod
+    | LdapMethod
 )
 
 KINDS: Final[Mapping[str, type[SignInMethod]]] = {
@@ -281,6 +342,9 @@ def _reason(kind: type[SignInMethod], error: str) -> str:
         return f"roles: its keys must be {_either(typing.get_args(_RoleName))}"
     if "regex" in said and key.endswith("_header"):
         return f"{key} must be the name of a header"
+    if "regex" in said and kind is LdapMethod:
+        shape = "ldaps://host or ldap://host" if key == "url" else "a filter in parentheses"
+        return f"{key} must be {shape}"
     if "regex" in said:
         return f"{key} must be an http:// or https:// URL"
     if "length" in said:

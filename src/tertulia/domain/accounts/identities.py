@@ -216,6 +216,13 @@ def unlink(context: CommandContext, user_id: int, method: str | None = None) -> 
 # Roles and groups
 
 
+def sync(
+    context: CommandContext, user_id: int, values: frozenset[str] | None, rules: RecognitionRules
+) -> Decision[None]:
+    """Give an account the role and the groups that the provider's `values` stand for."""
+    return Decision(None, synced(context, context.state.users[user_id], values, rules))
+
+
 def synced(
     context: CommandContext,
     user: User,

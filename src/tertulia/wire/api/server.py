@@ -131,7 +131,9 @@ class FetchApiKeyResponse(ApiResponse, kw_only=True):
 
 async def fetch_api_key(
     call: Call,
-    username: Annotated[str, Doc("The account's email address.")],
+    username: Annotated[
+        str, Doc("The account's email address, or the person's name in an LDAP directory.")
+    ],
     password: Annotated[str, Doc("The account's password.")],
     code: Code = None,
 ) -> FetchApiKeyResponse:
@@ -140,8 +142,9 @@ async def fetch_api_key(
     If the account has a second factor, a `code` is also needed: without it, the error is
     SECOND_FACTOR_REQUIRED.
     """
-    address = names.address(username)
-    checked = await sign_in.check_password(call.node, call.request, address, password)
+    if not call.node.directories.methods:
+        names.address(username)
+    checked = await sign_in.check_password(call.node, call.request, username, password)
     await sign_in.finish_with_code(call.node, call.request, checked, code)
     return await signed_in(call, checked.user, "password", checked)
 

@@ -17,6 +17,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tertulia import tracing
+from tertulia.identity.ldap import Directories
 from tertulia.identity.providers import Providers
 from tertulia.log.health import SECONDS, Histogram
 from tertulia.model.errors import Unavailable
@@ -334,6 +335,10 @@ class HttpNode(Node):
     @property
     def request_limits(self) -> RequestLimits:
         return self.limits.requests
+
+    @cached_property
+    def directories(self) -> Directories:
+        return Directories(self.config)
 
     @cached_property
     def providers(self) -> Providers:

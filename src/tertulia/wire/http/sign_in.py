@@ -1,12 +1,13 @@
 """Signing in and out: checking passwords and creating browser sessions."""
 
+import contextlib
 import logging
 import secrets
 
 from msgspec import Struct
 from starlette.requests import Request
 
-from tertulia.domain.accounts import access_keys, sessions, signing_out, users
+from tertulia.domain.accounts import access_keys, identities, sessions, signing_out, users
 from tertulia.domain.accounts import second_factors as factor_verbs
 from tertulia.domain.accounts.access_keys import NO_KEYS
 from tertulia.domain.accounts.sessions import SignInLocation
@@ -15,6 +16,7 @@ from tertulia.model.errors import (
     PasswordSignInDisabled,
     Refused,
     SecondFactorRequired,
+    Unavailable,
     WrongCode,
     WrongPassword,
 )
@@ -22,6 +24,8 @@ from tertulia.model.sessions import Session
 from tertulia.model.users import Credential, User
 from tertulia.service import second_factors
 from tertulia.service.credentials import key_digest
+from tertulia.service.files.pictures import change_avatar
+from tertulia.service.node import Caller
 from tertulia.service.passkeys import Answer, Passkeys, has_passkey
 from tertulia.service.second_factors import RecoveryMatch, TotpMatch
 from tertulia.state.state import State
@@ -52,9 +56,12 @@ async def check_password(
 ) -> CheckedPassword:
     """Return the user with this address and password.
 
+    The address can also be a name in a directory, which has another password.
+
     Raises PasswordSignInDisabled, TooManyTries, WrongPassword for a wrong address or password,
-    OrganizationDeactivated, AccountDeactivated, and Unavailable if the previous server has to
-    check the password and doesn't respond.
+    OrganizationDeactivated, AccountDeactivated, Refused if someone in a directory can't have an
+    account, and Unavailable if the previous server or a directory has to check the password and
+    doesn't respond.
     """
     if not node.state.realm.password_sign_in:
         raise PasswordSignInDisabled("Password sign-in is disabled in this organization.")
@@ -68,6 +75,9 @@ async def check_password(
         adopted = await adopted_password(node, request, known, password)
         if adopted is not None:
             credential, is_right = adopted, True
+    if not is_right and (found := await person_in_directory(node, address, password)) is not None:
+        known, is_right = found, True
+        credential = node.state.credentials[found.id]
     if not is_right or known is None or credential is None:
         log_failed_sign_in(request, "password", known)
         raise WrongPassword("Incorrect email address or password.")
@@ -148,6 +158,31 @@ async def use_passkey(
         raise
     limits.code_was_right(who)
     return require_usable(node, user_id)
+
+
+async def person_in_directory(node: HttpNode, login: str, password: str) -> User | None:
+    """Return the account of the person with this name or address and password in a directory; a
+    new one if the method creates them. None if no directory knows them. Raises Unavailable, and as
+    `identities.recognize`."""
+    if not node.directories.methods:
+        return None
+    found = await node.directories.signed_in(login, password)
+    if found is None:
+        return None
+    method, person = found
+    user: User = await node.log.submit(
+        None,
+        identities.recognize,
+        person.identity,
+        method.rules,
+        await node.vault.credential(0, None),
+        node.config.mail_site,
+        node.renderer.render,
+    )
+    if person.picture and user.avatar_source != "U":
+        with contextlib.suppress(Refused, Unavailable):
+            await change_avatar(Caller(node=node, user_id=user.id), person.picture)
+    return user
 
 
 async def require_password(call: Call, password: str, sentence: str) -> Credential:

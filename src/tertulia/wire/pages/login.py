@@ -195,7 +195,8 @@ def _sign_in_fields(page: PageRequest) -> list[Field]:
         Field(
             name="username",
             label=page.say("email"),
-            type="email",
+            # In a directory, people may have another name.
+            type="text" if page.node.directories.methods else "email",
             value=typed,
             # Browsers suggest passkeys in this field.
             autocomplete="username webauthn" if suggests_passkeys else "username",
