@@ -19,7 +19,8 @@ keys = group("keys", "Manage API keys of people and bots: show and replace them.
 sessions = group("sessions", "Manage active sessions in browsers: list and end them.")
 agents = group(
     "agents",
-    "Manage agents, which are programs that act on behalf of people: list and revoke them.",
+    "Manage access keys, with which devices, programs, and agents act on behalf of people: list and"
+    " revoke them.",
 )
 
 second_factors = group("second-factors", "Manage second factors of people: list and remove them.")
@@ -111,10 +112,10 @@ async def end_session(
 async def list_agents(
     caller: Caller,
     who: Annotated[
-        str | None, typer.Argument(metavar="[USER]", help="Show only this person's agents.")
+        str | None, typer.Argument(metavar="[USER]", help="Show only this person's keys.")
     ] = None,
 ) -> Printed:
-    """List agents and what they can do."""
+    """List access keys and what they can do."""
     state = caller.state
     whose = None if who is None else account_of_person(state, who).id
     rows = [
@@ -122,13 +123,17 @@ async def list_agents(
             "id": key.id,
             "email": state.users[key.user_id].address,
             "name": key.name,
+            "access": key.access.value,
             "can_write": key.reach.may_write,
+            "mcp_only": not key.opens_api,
             "channels": None
             if key.reach.channel_ids is None
             else [state.channels[one].name for one in key.reach.channel_ids],
             "direct_messages": key.reach.directs,
             "created_at": key.created_at,
+            "expires_at": key.expires_at or None,
             "last_used_at": key.used_at or None,
+            "last_used_from": key.used_from or None,
         }
         for key in sorted(state.agent_keys, key=lambda key: -key.id)
         if whose in {None, key.user_id}
@@ -136,11 +141,13 @@ async def list_agents(
     columns: dict[str, Column] = {
         "ID": "id",
         "EMAIL": "email",
-        "AGENT": "name",
-        "CAN WRITE": ("can_write", yes),
+        "NAME": "name",
+        "ACCESS": "access",
+        "AGENT": ("mcp_only", yes),
         "CHANNELS": ("channels", _names),
         "DIRECT MESSAGES": ("direct_messages", yes),
         "CREATED": ("created_at", moment),
+        "EXPIRES": ("expires_at", moment),
         "LAST USED": ("last_used_at", moment),
     }
     return listing("agents", columns, rows)
@@ -154,7 +161,7 @@ def _names(channels: list[str] | None) -> str:
 async def end_agent(
     caller: Caller, agent_id: Annotated[int, typer.Argument(help="ID, as shown by `agents list`.")]
 ) -> Printed:
-    """Revoke an agent's access. The messages it sent are kept."""
+    """Revoke an access key. The messages that were sent with it are kept."""
     key = caller.state.agent_keys.get(agent_id)
     if key is None:
         raise NoSuchItem("agent")

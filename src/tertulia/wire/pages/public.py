@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute, Route
 
 from tertulia.domain import permissions
 from tertulia.domain.accounts import users
+from tertulia.domain.accounts.access_keys import NOTHING
 from tertulia.markup.addresses import extra_address
 from tertulia.model.errors import Refused
 from tertulia.model.reactions import EXTRA_NAMES
@@ -105,7 +106,7 @@ def _named(node: HttpNode, request: Request) -> User | None:
 def _viewer(node: HttpNode, request: Request) -> User | None:
     """The caller; None without valid credentials."""
     try:
-        return authenticated(node, request)
+        return authenticated(node, request, NOTHING)
     except Refused:
         return None
 
