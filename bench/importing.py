@@ -1,4 +1,4 @@
-"""A process that imports an export of `bench/exports.py`, for `bench/cases/imports.py`."""
+"""A process that imports an export of `tests/imports/exports.py`, for `bench/cases/imports.py`."""
 
 import argparse
 import asyncio
@@ -61,7 +61,7 @@ if __name__ == "__main__":
     parser.add_argument("export", type=Path, help="The export, or with --write its directory.")
     options = parser.parse_args()
     if options.write:
-        from bench import exports
+        from tests.imports import exports
 
         print(exports.WRITERS[options.kind](options.write, options.export))
     else:

@@ -20,7 +20,7 @@ from tertulia.imports.lock import DIRECTORY, ImportBusy, alone, delete_extracted
 from tertulia.imports.progress import ImportRefused, Progress, dry_run, read_from
 from tertulia.imports.source import Source, SourceError
 from tertulia.jobs.imports import only_import
-from tertulia.model.errors import Refused
+from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.numbers import counted
 from tertulia.service.config import Config
 
@@ -97,6 +97,11 @@ def _run(
     except OSError as error:
         raise CommandFailed(
             f"The import stopped: {error}. Run the same command again to continue it."
+        ) from None
+    except Unavailable:
+        raise CommandFailed(
+            "The import stopped because the database can't be written to. The lines above say why,"
+            " such as a full disk. Run the same command again to continue it."
         ) from None
     finally:
         source.close()

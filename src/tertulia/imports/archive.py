@@ -44,7 +44,7 @@ def fingerprint_of(path: Path) -> str:
     if path.is_dir():
         for one in sorted(path.rglob("*")):
             if one.is_file():
-                digest.update(f"{one.relative_to(path)}\0{one.stat().st_size}\0".encode())
+                digest.update(os.fsencode(f"{one.relative_to(path)}\0{one.stat().st_size}\0"))
         return digest.hexdigest()[:32]
     size = path.stat().st_size
     digest.update(str(size).encode())
@@ -215,9 +215,12 @@ def _write(
 
 
 def file_in(directory: Path, name: str) -> Path:
-    """Return the path of a file below the directory. Raises FileNotFoundError if it doesn't exist
-    or is somewhere else."""
-    place = (directory / name).resolve()
-    if not place.is_relative_to(directory.resolve()) or not place.is_file():
-        raise FileNotFoundError(name)
-    return place
+    """Return the path of a file below the directory. Raises FileNotFoundError if it doesn't exist,
+    is somewhere else, or can't exist with that name."""
+    try:
+        place = (directory / name).resolve()
+        if place.is_relative_to(directory.resolve()) and place.is_file():
+            return place
+    except (OSError, ValueError):  # Too long, a loop of links, or a null byte.
+        pass
+    raise FileNotFoundError(name)

@@ -107,6 +107,7 @@ class ChannelChanges:
                 otherwise="group",
                 taken=taken,
             )
+            self._report.count("groups")
             yield changes.UserGroupCreated(
                 group=UserGroup(
                     id=group_id,
@@ -120,7 +121,6 @@ class ChannelChanges:
                     deactivated=source.deactivated,
                 )
             )
-            self._report.count("groups")
 
     def group_contents(self) -> Iterator[AnyChange]:
         """Yield the changes that add subgroups, and permissions."""
@@ -189,6 +189,7 @@ class ChannelChanges:
             description = self.checks.text(
                 "folders", folder.description, names.MAX_FOLDER_DESCRIPTION
             )
+            self._report.count("folders")
             yield changes.ChannelFolderCreated(
                 folder=ChannelFolder(
                     id=folder_id,
@@ -201,7 +202,6 @@ class ChannelChanges:
                     is_archived=folder.is_archived,
                 )
             )
-            self._report.count("folders")
 
     def channels(self) -> Iterator[AnyChange]:
         """Yield the changes that create channels."""
@@ -281,12 +281,12 @@ class ChannelChanges:
             people = sorted(fresh)
             for begin in range(0, len(people), SUBSCRIBED_AT_ONCE):
                 part = people[begin : begin + SUBSCRIBED_AT_ONCE]
+                self._report.count("subscriptions", len(part))
                 yield self._subscribed(
                     channel_id, {one: colors.of(one, fresh[one].color) for one in part}, after
                 )
                 for user_id in part:
                     yield from self._settings(fresh[user_id], channel_id, user_id)
-                self._report.count("subscriptions", len(part))
 
     def begun(
         self, one: SourceSubscription, channel_id: int, user_id: int, after: int

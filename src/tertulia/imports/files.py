@@ -60,8 +60,9 @@ class SourceFiles:
         free = shutil.disk_usage(place).free
         if survey.file_bytes > free - LEAST_FREE:
             raise ImportRefused(
-                f"The export's files need {survey.file_bytes >> 20:,} MiB, but the disk of the data"
-                f" directory has only {free >> 20:,} MiB left. Make room, or store files in S3."
+                f"The export's files need {survey.file_bytes >> 20:,} MiB, and {LEAST_FREE >> 20}"
+                f" MiB must stay free, but the disk of the data directory has only {free >> 20:,}"
+                " MiB left. Make room, or store files in S3."
             )
 
     async def avatars(self, users: Sequence[SourceUser]) -> dict[int, str]:

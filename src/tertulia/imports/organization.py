@@ -152,6 +152,7 @@ class OrganizationChanges:
             is_active = not one.deactivated and self._may_be_named(one, name, taken)
             taken |= {name} if is_active else set()
             file, still = stored
+            self._report.count("custom emoji")
             yield changes.CustomEmojiAdded(
                 emoji=CustomEmoji(
                     id=emoji_id,
@@ -162,7 +163,6 @@ class OrganizationChanges:
                     deactivated=not is_active,
                 )
             )
-            self._report.count("custom emoji")
 
     def _may_be_named(self, one: SourceEmoji, name: str, taken: set[str]) -> bool:
         """Whether the emoji can be active under that name. One that replaces a Unicode emoji can
@@ -190,8 +190,8 @@ class OrganizationChanges:
                 "profile fields", source.name, profiles.create_field, source.kind, _details(source)
             )
             if isinstance(made, changes.ProfileFieldCreated):
-                yield changes.ProfileFieldCreated(field=self._field(made.field, source, field_id))
                 self._report.count("profile fields")
+                yield changes.ProfileFieldCreated(field=self._field(made.field, source, field_id))
 
     def _field(self, made: ProfileField, source: SourceProfileField, field_id: int) -> ProfileField:
         known = {
@@ -209,8 +209,8 @@ class OrganizationChanges:
             made = self._allowed("linkifiers", source.pattern, linkifiers.add, values)
             if isinstance(made, changes.LinkifierSet):
                 linkifier: Linkifier = replace(made.linkifier, id=number)
-                yield changes.LinkifierSet(linkifier=linkifier)
                 self._report.count("linkifiers")
+                yield changes.LinkifierSet(linkifier=linkifier)
 
     def _playgrounds(self) -> Iterator[AnyChange]:
         for source in self._source.playgrounds:
@@ -225,8 +225,8 @@ class OrganizationChanges:
             )
             if isinstance(made, changes.PlaygroundAdded):
                 playground: Playground = replace(made.playground, id=number)
-                yield changes.PlaygroundAdded(playground=playground)
                 self._report.count("playgrounds")
+                yield changes.PlaygroundAdded(playground=playground)
 
     def _domains(self) -> Iterator[AnyChange]:
         for name, subdomains in self._source.domains:
@@ -235,8 +235,8 @@ class OrganizationChanges:
             made = self._allowed("email domains", name, domains.add, name, subdomains)
             if isinstance(made, changes.DomainAdded):
                 domain: Domain = made.domain
-                yield changes.DomainAdded(domain=domain)
                 self._report.count("email domains")
+                yield changes.DomainAdded(domain=domain)
 
     def _realm_settings(self) -> Iterator[AnyChange]:
         source = self._source
@@ -268,8 +268,8 @@ class OrganizationChanges:
             if made is None:
                 self._report.skip("drafts", "Its author or text isn't in the export.", draft.key)
                 continue
-            yield changes.DraftsCreated(user_id=made.user_id, drafts=(made,))
             self._report.count("drafts")
+            yield changes.DraftsCreated(user_id=made.user_id, drafts=(made,))
 
     def _draft(self, draft: SourceDraft, draft_id: int, user_id: int) -> SavedDraft | None:
         ids = self._ids
@@ -302,6 +302,7 @@ class OrganizationChanges:
             if not title or not content:
                 self._report.skip("saved snippets", "Its title or text is empty.", source.key)
                 continue
+            self._report.count("saved snippets")
             yield changes.SnippetCreated(
                 user_id=user_id,
                 snippet=Snippet(
@@ -312,7 +313,6 @@ class OrganizationChanges:
                     created_at=self._checks.seconds(source.created_at),
                 ),
             )
-            self._report.count("saved snippets")
 
     def _scheduled(self) -> Iterator[AnyChange]:
         ids = self._ids
@@ -342,6 +342,7 @@ class OrganizationChanges:
                     "It was due during the move, so it was not sent: its author decides.",
                     source.key,
                 )
+            self._report.count("scheduled messages")
             yield changes.MessageScheduled(
                 user_id=user_id,
                 message=ScheduledMessage(
@@ -356,7 +357,6 @@ class OrganizationChanges:
                     failed=source.failed or missed,
                 ),
             )
-            self._report.count("scheduled messages")
 
     def _views(self) -> Iterator[AnyChange]:
         for source in self._source.views:
@@ -387,6 +387,7 @@ class OrganizationChanges:
             topic = topic_name(one.topic)
             if (user_id, channel_id, topic.casefold()) in known:
                 continue
+            self._report.count("topic settings")
             yield changes.UserTopicChanged(
                 user_id=user_id,
                 channel_id=channel_id,
@@ -395,7 +396,6 @@ class OrganizationChanges:
                 was=Visibility.INHERIT,
                 at=self._checks.seconds(one.changed_at),
             )
-            self._report.count("topic settings")
 
     def _invitations(self) -> Iterator[AnyChange]:
         known = {(one.address or "").casefold() for one in self._state.invitations}
@@ -421,6 +421,7 @@ class OrganizationChanges:
             if address.casefold() in known:
                 continue
             known.add(address.casefold())
+            self._report.count("invitations")
             yield changes.InvitationsMade(
                 invitations=(
                     Invitation(
@@ -437,7 +438,6 @@ class OrganizationChanges:
                 )
             )
             next_id += 1
-            self._report.count("invitations")
 
 
 def topic_name(text: str) -> str:

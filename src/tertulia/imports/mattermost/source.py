@@ -81,7 +81,7 @@ class MattermostExport:
         for place in (f"data/{path}", path):
             try:
                 file_in(self._directory, place)
-            except (OSError, ValueError):
+            except FileNotFoundError:
                 continue
             return place
         return None

@@ -137,7 +137,7 @@ class RocketChatDump:
         for found in (f"{file.id}.{ending}", file.id):
             try:
                 file_in(self._files, found)
-            except (OSError, ValueError):
+            except FileNotFoundError:
                 continue
             return SourceFile(place=f"disk/{found}", name=name, media_type=media_type), ""
         store = self._grid.store(file.id).partition(":")[0]

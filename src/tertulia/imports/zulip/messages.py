@@ -9,7 +9,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 from msgspec import Struct, field
 from pyroaring import BitMap
 
@@ -28,10 +27,9 @@ from tertulia.imports.zulip.realm import ExportedRealm
 from tertulia.imports.zulip.rows import Row, clean, number, seconds, text, valid
 from tertulia.imports.zulip.subscriptions import HISTORICAL, Conversations
 from tertulia.imports.zulip.tables import (
-    ANYTHING,
-    COUNTED,
-    READERS,
+    IgnoredRow,
     ReaderRow,
+    RowTypes,
     message_files,
     tables,
 )
@@ -70,6 +68,7 @@ _CODES: Final = {
     EmojiKind.EXTRA: re.compile("|".join(EXTRA_NAMES)),
 }
 _MAX_EMOJI_NAME: Final = 100
+_READER_TYPES: Final[RowTypes] = {"zerver_message": IgnoredRow, "zerver_usermessage": ReaderRow}
 _FIELDS: Final = frozenset(
     {
         *("id", "sender", "recipient", "realm", "type", "subject", "content", "rendered_content"),
@@ -152,7 +151,7 @@ class MessageReader:
         """Yield the rows of messages, in batches that are bounded in number and size."""
         batch: list[Row] = []
         size = 0
-        for table, rows in tables(path, {**COUNTED, "zerver_message": ANYTHING}):
+        for table, rows in tables(path, {"zerver_usermessage": IgnoredRow}):
             if table != "zerver_message":
                 continue
             self._note_fields(rows)
@@ -171,7 +170,7 @@ class MessageReader:
         """Return by message what isn't just read. A file has a row for each message and reader, so
         this is short."""
         found: dict[int, _Readers] = defaultdict(_Readers)
-        for table, rows in tables(path, {**COUNTED, **READERS}):
+        for table, rows in tables(path, _READER_TYPES):
             if table != "zerver_usermessage":
                 continue
             for row in rows:
@@ -186,9 +185,7 @@ class MessageReader:
         return found
 
     def _note_reader(self, row: Any, found: dict[int, _Readers]) -> None:
-        try:
-            row = msgspec.convert(row, ReaderRow)
-        except msgspec.ValidationError:
+        if not isinstance(row, ReaderRow):
             self._report.skip(
                 "flags", "A row of the export lacks a field, or has the wrong type.", row
             )

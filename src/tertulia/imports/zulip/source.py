@@ -38,13 +38,11 @@ class ZulipExport:
 
     def survey(self) -> Survey:
         files = message_files(self._directory)
-        expected = self._small("stats.json")
-        counts = {
-            name: part.get("zerver_message", 0)
-            for name, part in expected.items()
-            if name.startswith("messages-") and isinstance(part, dict)
-        }
-        missing = sorted(counts.keys() - {path.stem for path in files})
+        missing = sorted(
+            name
+            for name in self._small("stats.json").keys() - {path.stem for path in files}
+            if name.startswith("messages-")
+        )
         if missing:
             raise SourceError(
                 f"{missing[0]}.json is missing, so the export is incomplete. Export or download it"
@@ -57,13 +55,12 @@ class ZulipExport:
                     " it again."
                 )
         realm, _ = self._realm()
+        # All of it, so that nothing is written if a file is damaged.
         messages = sum(
-            counts[path.stem]
-            if isinstance(counts.get(path.stem), int)
-            else sum(
-                len(rows) for table, rows in tables(path, COUNTED) if table == "zerver_message"
-            )
+            len(rows)
             for path in files
+            for table, rows in tables(path, COUNTED)
+            if table == "zerver_message"
         )
         number, size = realm.scratch.files()
         return Survey(

@@ -14,7 +14,13 @@ from tertulia.imports.zulip.realm import (
     ExportedRealm,
 )
 from tertulia.imports.zulip.rows import number, text
-from tertulia.imports.zulip.tables import message_files, tables
+from tertulia.imports.zulip.tables import (
+    MessageRow,
+    ReaderRow,
+    RowTypes,
+    message_files,
+    tables,
+)
 
 PERSONAL: Final = 1
 CHANNEL: Final = 2
@@ -29,6 +35,8 @@ _SYSTEM_BOTS: Final = {"welcome-bot": "welcome", "emailgateway": "email"}
 _COLOR_LENGTH: Final = 7
 
 Spans = tuple[tuple[int, int | None], ...]
+
+_RECEIVED: Final[RowTypes] = {"zerver_message": MessageRow, "zerver_usermessage": ReaderRow}
 
 
 class Conversations:
@@ -181,23 +189,16 @@ def _receive(directory: Path, unlogged: dict[tuple[int, int], list[int]]) -> Non
     wanted = {recipient for recipient, _ in unlogged}
     for file in message_files(directory):
         recipients: dict[int, int] = {}
-        for table, rows in tables(file):
-            if table == "zerver_message":
-                for row in rows:
-                    key, recipient = number(row, "id"), number(row, "recipient")
-                    if key is not None and recipient in wanted:
-                        recipients[key] = recipient
-            elif table == "zerver_usermessage" and recipients:
-                for row in rows:
-                    key, user = number(row, "message"), number(row, "user_profile")
-                    recipient = recipients.get(key) if key is not None else None
-                    flags = number(row, "flags_mask") or 0
-                    if recipient is None or user is None or key is None or flags & HISTORICAL:
-                        continue
-                    found = unlogged.get((recipient, user))
-                    if found is None:
-                        continue
-                    found[:] = (min(found[0], key), max(found[1], key)) if found else (key, key)
+        for _, rows in tables(file, _RECEIVED):
+            for row in rows:
+                if isinstance(row, MessageRow):
+                    if row.recipient in wanted:
+                        recipients[row.id] = row.recipient
+                elif isinstance(row, ReaderRow) and not row.flags_mask & HISTORICAL:
+                    key = row.message
+                    found = unlogged.get((recipients.get(key, -1), row.user_profile))
+                    if found is not None:
+                        found[:] = (min(found[0], key), max(found[1], key)) if found else (key, key)
 
 
 def _is_color(color: str) -> bool:

@@ -7,6 +7,8 @@ the window makes it grow, up to `MAX_ROW`.
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -25,8 +27,8 @@ _MESSAGES: Final = re.compile(r"messages-([0-9]{1,9})\.json")
 _COMMA: Final = re.compile(r"[ \t\r\n]*,[ \t\r\n]*")
 
 Rows = list[Any]
-RowTypes = Mapping[str, "msgspec.json.Decoder[list[Any]]"]
-"""Decoders of rows, by table."""
+RowTypes = Mapping[str, type[Struct]]
+"""Types of rows, by table."""
 
 
 class IgnoredRow(Struct):
@@ -41,23 +43,24 @@ class ReaderRow(Struct):
     flags_mask: int
 
 
-ANYTHING: Final = msgspec.json.Decoder(list[Any])
-COUNTED: Final[RowTypes] = {
-    "zerver_message": msgspec.json.Decoder(list[IgnoredRow]),
-    "zerver_usermessage": msgspec.json.Decoder(list[IgnoredRow]),
-}
-"""For counting messages, which is faster than decoding them."""
-READERS: Final[RowTypes] = {
-    "zerver_usermessage": msgspec.json.Decoder(list[ReaderRow]),
-}
+class MessageRow(Struct):
+    """What a row of `zerver_message` says of who received it."""
+
+    id: int
+    recipient: int
+
+
+COUNTED: Final[RowTypes] = {"zerver_message": IgnoredRow, "zerver_usermessage": IgnoredRow}
+"""For counting rows, which is faster than decoding them."""
+_decode_rows = msgspec.json.Decoder(list[Any]).decode
 _scan = json.JSONDecoder().raw_decode
 
 
 def tables(path: Path, types: RowTypes | None = None) -> Iterator[tuple[str, Rows]]:
     """Yield the rows of the file's tables in pieces, each with the name of its table. A table
-    without rows is yielded with an empty list. Rows in `types` are of their type, or as they are in
-    the file: then they may be invalid. Raises SourceError if the file is missing or isn't such an
-    object."""
+    without rows is yielded with an empty list. Rows of tables in `types` are of that type, or as
+    they are in the file if they can't be converted. Raises SourceError if the file is missing or
+    isn't such an object."""
     try:
         file = path.open("rb")
     except OSError:
@@ -119,12 +122,18 @@ def _invalid(name: str, error: Exception) -> SourceError:
     )
 
 
+@cache
+def _decoder(type_: type[Struct]) -> "msgspec.json.Decoder[list[Any]]":
+    # mypy takes no types that are known only at run time.
+    return msgspec.json.Decoder(list[type_])  # type: ignore[valid-type]
+
+
 class _Reader:
     def __init__(self, file: BinaryIO, name: str, types: RowTypes | None = None) -> None:
         self._file = file
         self._name = name
         self._types = types or {}
-        self._decoder = ANYTHING
+        self._type: type[Struct] | None = None
         self._window = b""
         self._at = 0
         self._is_whole = False
@@ -149,7 +158,7 @@ class _Reader:
                 )
             else:
                 yield name, []
-                self._decoder = self._types.get(name, ANYTHING)
+                self._type = self._types.get(name)
                 for rows in self.list():
                     yield name, rows
             if self._next() == b"}":
@@ -199,10 +208,22 @@ class _Reader:
         return []
 
     def _rows_of(self, content: bytes) -> Rows:
-        try:
-            return self._decoder.decode(content)
-        except msgspec.ValidationError:
-            return ANYTHING.decode(content)
+        if self._type is not None:
+            with suppress(msgspec.ValidationError):
+                return _decoder(self._type).decode(content)
+        return self._typed(_decode_rows(content))
+
+    def _typed(self, rows: Rows) -> Rows:
+        """Convert those that can be."""
+        if self._type is None:
+            return rows
+        found = []
+        for row in rows:
+            try:
+                found.append(msgspec.convert(row, self._type))
+            except (msgspec.ValidationError, ValueError):
+                found.append(row)
+        return found
 
     def _separately(self) -> Rows:
         """Decode the rows that are whole in the window one by one, and at least one."""
@@ -219,7 +240,7 @@ class _Reader:
             rows.append(value)
             end = after
         self._at += len(text[:end].encode("utf-8", "surrogateescape"))
-        return rows
+        return self._typed(rows)
 
     def _value(self) -> Any:
         """Decode one value, however long it is."""

@@ -1,4 +1,4 @@
-"""Large exports in the forms of the servers that Tertulia imports from, for `bench/importing.py`.
+"""Exports of any size in the forms of other servers, for the benchmark and tests.
 
 They all have the same team that talked, the same each time: threads, mentions, reactions, edits,
 direct messages, and files. They are written message by message.
@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 from msgspec import Struct
+
 from tests.imports import mattermost_export, rocketchat_dump, slack_exports, zulip_export
 
 PEOPLE: Final = 200

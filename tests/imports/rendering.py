@@ -1,0 +1,23 @@
+"""Rendering imported messages without other processes, which take long to start."""
+
+from collections.abc import Sequence
+
+from tertulia.markup.render import Renderer
+from tertulia.model.messages import Rendered
+from tertulia.state.decision import CommandContext
+from tertulia.state.state import State
+
+
+class SameProcess:
+    """As `RenderPool`."""
+
+    def __init__(self, state: State, site: str, _: int | None) -> None:
+        self._state = state
+        self._renderer = Renderer(site)
+
+    async def render(self, texts: Sequence[tuple[int, str]]) -> list[Rendered]:
+        context = CommandContext(self._state, 0, None)
+        return [self._renderer.render(context, text) for _, text in texts]
+
+    def close(self) -> None:
+        pass

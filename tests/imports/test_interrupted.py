@@ -1,0 +1,157 @@
+"""Imports of each kind of export that are interrupted anywhere, and run again."""
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tertulia.imports import preparation, sorting
+from tertulia.imports.mattermost.source import MattermostExport
+from tertulia.imports.progress import Progress
+from tertulia.imports.rocketchat.source import RocketChatDump
+from tertulia.imports.slack.export import SlackExport
+from tertulia.imports.slack.index import _Builder
+from tertulia.imports.sorting import MessageSorter
+from tertulia.imports.source import Source
+from tertulia.imports.zulip.source import ZulipExport
+from tertulia.log.log import Log
+from tertulia.model.errors import Unavailable
+from tertulia.service.config import Config
+from tests.imports import exports
+from tests.imports.invented import imported
+from tests.imports.rendering import SameProcess
+from tests.imports.test_importer import contents
+
+pytestmark = pytest.mark.anyio
+MESSAGES: Final = 60
+ATTEMPTS: Final = 4
+"""Interruptions of one import."""
+KINDS: Final[Mapping[str, Callable[[Path, Path], Source]]] = {
+    "zulip": ZulipExport,
+    "slack": SlackExport,
+    "mattermost": MattermostExport,
+    "rocketchat": RocketChatDump,
+}
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparation, "RenderPool", SameProcess)
+    monkeypatch.setattr(sorting, "AT_ONCE", 7)
+    monkeypatch.setattr("tertulia.imports.zulip.messages.BATCH", 7)
+    monkeypatch.setattr("tertulia.imports.slack.export.AT_ONCE", 7)
+    monkeypatch.setattr("tertulia.imports.importer.READ_AT_ONCE", 25)
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def export(kind: str, tmp_path: Path) -> Path:
+    directory = tmp_path / "export"
+    directory.mkdir()
+    return exports.WRITERS[kind](MESSAGES, directory)
+
+
+class Run:
+    """Imports the export into the data directory, as often as need be."""
+
+    def __init__(self, kind: str, export: Path, data: Path) -> None:
+        self.config = Config(data_dir=str(data))
+        self._kind = kind
+        self._export = export
+        self.commits = 0
+        data.mkdir()
+
+    async def __call__(self, kill_after: int = 0) -> Progress:
+        left = kill_after
+
+        def tell(_: Progress) -> None:
+            nonlocal left
+            self.commits += 1
+            left -= 1
+            if left == 0:
+                raise InterruptedError
+
+        source = KINDS[self._kind](self._export, self.config.data_path / "import")
+        try:
+            return await imported(self.config, source, tell)
+        finally:
+            source.close()
+
+
+async def outcome(config: Config, progress: Progress) -> dict[str, Any]:
+    files = config.data_path / "files"
+    return {
+        **await contents(config),
+        "report": progress.report.to_json(),
+        "files": {one.name: one.read_bytes() for one in files.rglob("*.txt")},
+    }
+
+
+async def test_an_import_that_is_killed_after_any_commit_ends_equal(
+    kind: str, export: Path, tmp_path: Path
+) -> None:
+    whole = Run(kind, export, tmp_path / "whole")
+    expected = await outcome(whole.config, await whole())
+    assert len(expected["messages"]) == MESSAGES
+    choose = random.Random(kind)
+    run = Run(kind, export, tmp_path / "interrupted")
+    for _ in range(ATTEMPTS):
+        with pytest.raises(InterruptedError):
+            await run(choose.randrange(1, max(3, whole.commits // (ATTEMPTS + 1))))
+    assert await outcome(run.config, await run()) == expected
+
+
+async def test_an_import_that_is_killed_while_the_export_is_read_reads_it_again(
+    kind: str, export: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kind == "zulip":
+        pytest.skip("It's read in place.")
+    whole = Run(kind, export, tmp_path / "whole")
+    expected = await outcome(whole.config, await whole())
+    run = Run(kind, export, tmp_path / "interrupted")
+    owner, name = (_Builder, "read") if kind == "slack" else (MessageSorter, "add")
+    true: Any = getattr(owner, name)
+    calls: Iterator[int] = iter(range(1000))
+
+    def killed(*args: Any, **more: Any) -> None:
+        if next(calls) == 3:
+            raise Killed
+        true(*args, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, killed)
+        with pytest.raises(Killed):
+            await run()
+    assert await outcome(run.config, await run()) == expected
+
+
+async def test_an_import_continues_when_the_disk_has_room_again(
+    kind: str, export: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Run(kind, export, tmp_path / "whole")
+    expected = await outcome(whole.config, await whole())
+    run = Run(kind, export, tmp_path / "interrupted")
+    true: Any = Log.submit
+    calls: Iterator[int] = iter(range(1000))
+
+    async def full(*args: Any, **more: Any) -> Any:
+        if next(calls) == whole.commits - 4:  # While messages are written.
+            raise Unavailable("The change couldn't be saved.")
+        return await true(*args, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Log, "submit", full)
+        with pytest.raises(Unavailable):
+            await run()
+    assert 0 < run.commits < whole.commits
+    assert await outcome(run.config, await run()) == expected
