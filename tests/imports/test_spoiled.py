@@ -72,7 +72,7 @@ def _spoil(parent: Any, key: Any, choose: random.Random, places: list[tuple[Any,
             del parent[key]
         case 1 if isinstance(parent, list):  # Twice the same, and the same ID.
             parent.append(copy.deepcopy(parent[key]))
-        case 2:  # Somebody else's ID, or another type.
+        case 2:  # Another record's ID, or another type.
             other, place = choose.choice(places)
             parent[key] = copy.deepcopy(other[place])
         case 3:
