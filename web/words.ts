@@ -20,7 +20,11 @@ const LABELS: Record<string, string> = {
   personal: "settings.labels",
 };
 /** Texts that are found by values that only the server knows. */
-const NAMED_BY_SERVER = ["manage.nodes.states.", "settings.deliveryOutcomes."];
+const NAMED_BY_SERVER = [
+  "manage.audit.kinds.",
+  "manage.nodes.states.",
+  "settings.deliveryOutcomes.",
+];
 /** Parts that are loaded with the views that need them. */
 const LATER = ["settings", "manage", "visit"];
 

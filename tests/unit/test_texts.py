@@ -1,5 +1,6 @@
 """The texts of emails, push notifications, and pages in all languages."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from starlette.requests import Request
 
 from tertulia.domain.organization.realms import LANGUAGES
+from tertulia.model.invitations import InvitationStatus
 from tertulia.model.users import Role
 from tertulia.outbound.texts import LANGUAGES as AVAILABLE
 from tertulia.outbound.texts import Texts, language_of, texts
@@ -113,3 +115,18 @@ def test_the_nearest_language_is_used(tag: str, language: str) -> None:
 def test_a_page_is_in_the_browser_s_language(header: str, language: str) -> None:
     headers = [(b"accept-language", header.encode())] if header else []
     assert preferred_language(Request({"type": "http", "headers": headers}), "pt-br") == language
+
+
+def test_the_client_names_every_kind_of_audit_record() -> None:
+    recorded = re.compile(
+        r"(?:Fact|_simple|_account_fact|_domain_set|_about)\(\s*\"([a-z_]+)\""
+        r"|kind = \"([a-z_]+)\"|audit\.record\([\w.]+, \"([a-z_]+)\""
+    )
+    files = (CODE / "state" / "audit_log.py", *(CODE / "wire").rglob("*.py"))
+    code = "\n".join(path.read_text() for path in files if "audit" in path.read_text())
+    kinds = {kind for found in recorded.findall(code) for kind in found if kind}
+    kinds |= {f"invitation_{status.value}" for status in InvitationStatus} - {"invitation_open"}
+    words = CODE.parents[1] / "web" / "words" / "en" / "manage.json"
+    named = json.loads(words.read_text())["audit"]["kinds"]
+    assert len(kinds) > 40
+    assert sorted(kinds - named.keys()) == []

@@ -15,6 +15,7 @@ from tertulia.wire.api.server import Code
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.authentication import require_own_page
 from tertulia.wire.http.parameters import Doc, IntPath
+from tertulia.wire.http.request_head import client_address
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
@@ -82,6 +83,16 @@ class SessionObject(Struct, kw_only=True):
     created_at: int
     last_used_at: Annotated[int, Doc("Accurate to a few hours. For the current session, now.")]
     agent: Annotated[str, Doc("The browser's User-Agent header.")]
+    address: Annotated[
+        str,
+        Doc(
+            "The IP address that it was last used from, stored when `last_used_at` is. Empty if"
+            " unknown."
+        ),
+    ]
+    method: Annotated[
+        str, Doc("How you signed in, such as `password`. Empty for sessions of older versions.")
+    ]
     current: Annotated[bool, Doc("Whether this request uses the session.")]
 
 
@@ -104,6 +115,8 @@ def _object(call: Call, session: Session) -> SessionObject:
         created_at=session.created_at,
         last_used_at=int(call.now) if is_current else session.used_at,
         agent=session.agent,
+        address=client_address(call.request) if is_current else session.address,
+        method=session.method,
         current=is_current,
     )
 
