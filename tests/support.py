@@ -359,6 +359,7 @@ def account_created(
             id=context.state.users.next_id(),
             address=f"{name}-bot@example.com",
             full_name=f"{name.title()} Bot",
+            joined_at=int(context.now),
             bot=Bot(kind=BotKind.GENERIC, owner_id=owner_id),
         )
         return Decision(user, [users.created(context.state, user, credential)])

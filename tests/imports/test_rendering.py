@@ -19,7 +19,7 @@ from tertulia.state.state import State
 
 async def main():
     pool = RenderPool(State(), "", 1)
-    await pool.render([(0, "**bold**")])
+    await pool.render([(0, "**bold**", None)])
     print(*pool._pool._processes, flush=True)
     await asyncio.sleep(600)
 
@@ -62,7 +62,7 @@ async def test_texts_that_take_too_long_there_are_rendered_in_between(
     counting = asyncio.create_task(count())
     try:
         before = rounds
-        found = await pool.render([(0, "*a*")] * 200)
+        found = await pool.render([(0, "*a*", None)] * 200)
     finally:
         counting.cancel()
         pool.close()

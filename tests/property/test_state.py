@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
@@ -46,6 +46,7 @@ def examples(count: int) -> settings:
         derandomize=HISTORIES <= 1,
         deadline=None,
         database=None,
+        phases=[Phase.generate],  # A smaller seed is no simpler.
         suppress_health_check=[HealthCheck.function_scoped_fixture],
     )
 

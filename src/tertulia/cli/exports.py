@@ -82,6 +82,10 @@ def export(
     if done.missing:
         shown = ", ".join(done.missing[:5])
         lines.append(f"{counted(len(done.missing), 'uploaded file')} missing from storage: {shown}")
+    if done.lost:
+        lines.append("Not in the file, because Zulip's form has no place for it:")
+        lines += [f"- {one}" for one in done.lost]
+        lines.append("A backup (`tertulia backup`) keeps everything.")
     written = {
         "file": str(file),
         "kind": kind.value,
@@ -89,5 +93,6 @@ def export(
         "messages": done.messages,
         "files": done.files,
         "missing": done.missing,
+        "lost": done.lost,
     }
     return Printed(written, lines)

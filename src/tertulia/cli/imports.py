@@ -23,6 +23,7 @@ from tertulia.jobs.imports import only_import
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.numbers import counted
 from tertulia.service.config import Config
+from tertulia.service.links import Links, external_media
 
 app = typer.Typer(
     name="import",
@@ -136,6 +137,7 @@ async def _imported(
                 disk,
                 source,
                 site=config.external_url,
+                media=external_media(config, Links(vault)),
                 tell=bar.show,
                 is_followed=is_followed,
             )

@@ -23,6 +23,7 @@ from tertulia.imports.lock import DIRECTORY, alone
 from tertulia.jobs.imports import only_import
 from tertulia.model.changes import RealmChanged
 from tertulia.service.config import Config
+from tertulia.service.links import Links, external_media
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.store import installation
 from tertulia.store.notes import FactSet
@@ -185,6 +186,7 @@ async def _followed(config: Config, url: str, email: str, key: str) -> "Followed
                     disk,
                     server,
                     site=config.external_url,
+                    media=external_media(config, Links(vault)),
                     tell=shown.show,
                     is_ended=ended.is_set,
                 )

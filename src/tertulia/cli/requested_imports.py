@@ -35,6 +35,7 @@ from tertulia.model.errors import Refused
 from tertulia.model.imports import DataImport, ImportKind, ImportState, ImportSummary
 from tertulia.service.config import Config
 from tertulia.service.credentials import Vault
+from tertulia.service.links import Links, external_media
 from tertulia.store import file_modes, installation
 from tertulia.store.database import Connection
 from tertulia.store.store import READ_SECONDS
@@ -123,6 +124,7 @@ class _Requested:
                 self._disk,
                 source,
                 site=self._config.external_url,
+                media=external_media(self._config, Links(self._vault)),
                 request_id=one.id,
             )
             progress = await importer.run()

@@ -23,6 +23,7 @@ READ: Final = frozenset(
         *("direct_conversations", "custom_emoji", "alert_words", "muted_users"),
         *("channel_folders", "user_topics", "user_statuses", "profile_fields", "profile_values"),
         *("snippets", "scheduled_messages", "reminders", "attachments", "attachment_messages"),
+        *("drafts", "navigation_views"),
         *("domains", "linkifiers", "playgrounds", "onboarding_steps", "topics"),
     }
 )
@@ -44,6 +45,8 @@ class ExportResult(Struct, frozen=True, kw_only=True):
     """Files in the archive."""
     missing: list[str]
     """Uploaded files that are no longer stored."""
+    lost: list[str]
+    """What the organization has and the form can't carry, in sentences."""
 
 
 def exported(
@@ -68,9 +71,11 @@ def exported(
         connection.run(connection.dialect.begin_read)
         try:
             scope = ExportScope(loaded(connection), kind)
+            lost: list[str] = []
             if form is ExportFormat.ZULIP:
-                from tertulia.exports import zulip
+                from tertulia.exports import losses, zulip
 
+                lost = losses.lost(connection, scope.state)
                 messages, missing = zulip.write(
                     archive, scope, connection, files, disk, host, progress
                 )
@@ -84,7 +89,7 @@ def exported(
             with contextlib.suppress(Exception):
                 connection.rollback()
         archive.close()
-    return ExportResult(messages=messages, files=archive.files, missing=missing)
+    return ExportResult(messages=messages, files=archive.files, missing=missing, lost=lost)
 
 
 def loaded(connection: Connection) -> State:

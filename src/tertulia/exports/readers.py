@@ -31,8 +31,11 @@ class Received(Struct, frozen=True):
     """Those who haven't read it. Only people who share their private data can be among them."""
     flags: Mapping[int, Flag] = {}
     """Sparse flags."""
-    late: Collection[int] = ()
-    """Those who didn't receive it when it was sent, such as people who starred it later."""
+    others: Collection[int] = ()
+    """Those among them who didn't receive it when it was sent."""
+    moved: Collection[int] = ()
+    """Those who have a record of it because it was moved to them. Other records are among the
+    flags."""
 
 
 class ChannelRecipients:
@@ -115,7 +118,7 @@ class MessageReaders:
             moved: set[int] = kept.get(message.id, set())
             others = (moved | own.keys()) - set(received) if own or moved else set()
             user_ids = sorted({*received, *others}) if others else received
-            found.append(Received(message, user_ids, (), own, others - moved))
+            found.append(Received(message, user_ids, (), own, others, moved))
         unread = self._unread(found, kept)
         for one in found:
             yield replace(one, unread=unread[one.message.id]) if one.message.id in unread else one

@@ -39,8 +39,10 @@ def write(
     """Write everything in scope. Return the number of messages, and the missing files."""
     clients, recipients = Clients(), Recipients(scope)
     stats: dict[str, Any] = {}
-    with archive.temporary_file() as reactions:
-        messages = MessageFiles(scope, recipients, clients, connection, archive, reactions)
+    with archive.temporary_file() as reactions, archive.temporary_file() as submessages:
+        messages = MessageFiles(
+            scope, recipients, clients, connection, archive, reactions, submessages
+        )
         messages.write(progress)
         stats |= messages.counts
         uploaded = UploadedFiles(scope, connection, archive, files, disk)
@@ -55,6 +57,8 @@ def write(
                 for name, rows in part.tables():
                     tables.table(name, rows)
             tables.encoded("zerver_reaction", _lines(reactions))
+            # Zulip has such rows, but neither exports nor imports them. Tertulia imports them.
+            tables.encoded("zerver_submessage", _lines(submessages))
             tables.table("zerver_client", clients.rows())
         stats["realm"] = tables.counts
     archive.add_json("stats.json", {**stats, **directories.counts})

@@ -42,14 +42,16 @@ class MessageFiles:
         connection: Connection,
         archive: ExportArchive,
         reactions: BinaryIO,
+        submessages: BinaryIO,
     ) -> None:
-        """`reactions` gets a row per line."""
+        """`reactions` and `submessages` get a row per line."""
         self._scope = scope
         self._recipients = recipients
         self._clients = clients
         self._connection = connection
         self._archive = archive
         self._reactions = reactions
+        self._submessages = submessages
         self._readers = MessageReaders(scope, connection)
         self._rows = self._reaction_count = 0
         self.counts: dict[str, dict[str, int]] = {}
@@ -93,7 +95,7 @@ class MessageFiles:
         self.counts[name] = tables.counts
         self.messages += len(page)
         for one in page:
-            self._write_reactions(details.get(one.id, NO_DETAILS))
+            self._write_parts(details.get(one.id, NO_DETAILS))
 
     def _message(self, message: Message, details: MessageDetails) -> dict[str, Any]:
         edits = list(self._edits(details))
@@ -155,7 +157,7 @@ class MessageFiles:
         message_id, number, beginnings = one.message.id, self._rows, self._beginnings
         always = DIRECT if one.message.channel_id is None else 0
         received = WILDCARD if one.message.mentions_all else 0
-        flags, unread, late = one.flags, one.unread, one.late
+        flags, unread, others, moved = one.flags, one.unread, one.others, one.moved
         parts = []
         for user_id in one.user_ids:
             number += 1
@@ -163,14 +165,17 @@ class MessageFiles:
             if beginning is None:
                 beginning = beginnings[user_id] = f',"user_profile":{user_id},"message":'
             mask = always if user_id in unread else always | READ
-            mask |= HISTORICAL if user_id in late else received
+            if user_id not in others:
+                mask |= received
+            if user_id in moved:
+                mask |= HISTORICAL
             if user_id in flags:
                 mask |= FLAGS[flags[user_id]]
             parts.append(f'{{"id":{number}{beginning}{message_id},"flags_mask":{mask}}}')
         self._rows = number
         return ",".join(parts).encode()
 
-    def _write_reactions(self, details: MessageDetails) -> None:
+    def _write_parts(self, details: MessageDetails) -> None:
         for one in details.reactions:
             self._reaction_count += 1
             row = {
@@ -182,3 +187,12 @@ class MessageFiles:
                 "message": one.message_id,
             }
             self._reactions.write(_encode(row) + b"\n")
+        for part in details.submessages:
+            row = {
+                "id": part.id,
+                "message": part.message_id,
+                "sender": part.sender_id,
+                "msg_type": part.kind,
+                "content": part.content,
+            }
+            self._submessages.write(_encode(row) + b"\n")

@@ -1,11 +1,13 @@
 """The IDs, names, and numbers of Zulip's form that differ from ours."""
 
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any, Final
 
 from tertulia.exports.scope import ExportScope
 from tertulia.model.channels import TopicsPolicy
+from tertulia.model.drafts import DraftKind
 from tertulia.model.groups import GroupSetting, Members
 from tertulia.model.messages import DirectConversation, Flag, Message
 from tertulia.model.reactions import EmojiKind
@@ -92,9 +94,11 @@ class Recipients:
         first = len(self._people) + 1
         self._channels = {one.id: n for n, one in enumerate(scope.channels, first)}
         self.groups = [one for one in scope.directs if len(one.members) > 2]
+        self.groups += _intended_groups(scope)
         first += len(self._channels)
         self._groups = {one.id: n for n, one in enumerate(self.groups, first)}
         self._directs = {one.id: one for one in scope.directs}
+        self._by_members = {one.members: number for number, one in enumerate(self.groups, first)}
 
     def person(self, user_id: int) -> int:
         return self._people[user_id]
@@ -104,6 +108,13 @@ class Recipients:
 
     def group(self, conversation: DirectConversation) -> int:
         return self._groups[conversation.id]
+
+    def direct(self, user_id: int, others: Iterable[int]) -> int:
+        """Return the recipient of what a user writes to others: a scheduled message or a draft."""
+        members = tuple(sorted({user_id, *others}))
+        if len(members) > 2:
+            return self._by_members[members]
+        return self._people[other_of(members, user_id)]
 
     def of_message(self, message: Message) -> int:
         if message.channel_id is not None:
@@ -121,6 +132,23 @@ class Recipients:
         ):
             for type_id, number in ids.items():
                 yield {"id": number, "type_id": type_id, "type": kind}
+
+
+def _intended_groups(scope: ExportScope) -> Iterator[DirectConversation]:
+    """Yield the groups of people that have only scheduled messages or drafts so far."""
+    state = scope.state
+    scheduled = (one for one in state.tables["scheduled_messages"] if one.channel_id is None)
+    drafts = (one for one in state.tables["drafts"] if one.kind is DraftKind.DIRECT)
+    written = itertools.chain(
+        ((one.user_id, one.user_ids) for one in scheduled),
+        ((one.user_id, one.to) for one in drafts),
+    )
+    wanted = {tuple(sorted({by, *to})) for by, to in written if scope.shares(by)}
+    known = {one.members for one in scope.directs}
+    first = state.directs.next_id()
+    new = sorted(one for one in wanted - known if len(one) > 2)
+    for number, members in enumerate(new, first):
+        yield DirectConversation(id=number, members=members)
 
 
 def other_of(members: Iterable[int], user_id: int) -> int:

@@ -14,11 +14,11 @@ from tertulia.exports.zulip_names import (
     SYSTEM_BOTS,
     Clients,
     Recipients,
-    other_of,
     settings_columns,
 )
 from tertulia.exports.zulip_realm import Rows
-from tertulia.model.drafts import Snippet
+from tertulia.model.drafts import DraftKind, SavedDraft, Snippet
+from tertulia.model.personal import NavigationView
 from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.model.users import PersonalSettings, User
 from tertulia.store import bots, queries
@@ -66,6 +66,9 @@ class PeopleTables:
         yield "zerver_userstatus", self._statuses()
         yield "zerver_usertopic", self._topics()
         yield "zerver_savedsnippet", map(_snippet, self._own("snippets"))
+        yield "zerver_navigationview", map(_view, self._own("navigation_views"))
+        # Zulip has such rows, but neither exports nor imports them. Tertulia imports them.
+        yield "zerver_draft", map(self._draft, self._own("drafts"))
         scheduled = [self._scheduled(one) for one in self._own("scheduled_messages")]
         first = max((row["id"] for row in scheduled), default=0) + 1
         reminders = map(self._reminder, itertools.count(first), self._own("reminders"))
@@ -248,13 +251,28 @@ class PeopleTables:
                 "visibility_policy": one.visibility.value,
             }
 
+    def _draft(self, one: SavedDraft) -> dict[str, Any]:
+        recipient = None
+        if one.kind is DraftKind.DIRECT:
+            recipient = self._recipients.direct(one.user_id, one.to)
+        elif one.kind is DraftKind.CHANNEL and one.to and one.to[0] in self._scope.channel_ids:
+            recipient = self._recipients.channel(one.to[0])
+        return {
+            "id": one.id,
+            "user_profile": one.user_id,
+            "recipient": recipient,
+            "topic": one.topic,
+            "content": one.content,
+            "last_edit_time": float(one.edited_at),
+        }
+
     def _scheduled(self, one: ScheduledMessage) -> dict[str, Any]:
         recipient = None
         if one.channel_id is not None:
             if one.channel_id in self._scope.channel_ids:
                 recipient = self._recipients.channel(one.channel_id)
         else:
-            recipient = self._direct(one.user_id, one.user_ids)
+            recipient = self._recipients.direct(one.user_id, one.user_ids)
         return {
             "id": one.id,
             "recipient": recipient,
@@ -276,15 +294,6 @@ class PeopleTables:
             "reminder_target_message_id": None,
             "reminder_note": None,
         }
-
-    def _direct(self, user_id: int, others: tuple[int, ...]) -> int | None:
-        """Return the recipient of a direct message. A group that never had one has no recipient
-        yet."""
-        members = tuple(sorted({user_id, *others}))
-        if len(members) <= 2:
-            return self._recipients.person(other_of(members, user_id))
-        known = self._state.directs.by_members.get(members)
-        return None if known is None else self._recipients.group(self._state.directs[known])
 
     def _reminder(self, number: int, one: Reminder) -> dict[str, Any]:
         return {
@@ -318,6 +327,16 @@ def _snippet(one: Snippet) -> dict[str, Any]:
         "title": one.title,
         "content": one.content,
         "date_created": float(one.created_at),
+    }
+
+
+def _view(one: NavigationView) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "user": one.user_id,
+        "fragment": one.fragment,
+        "is_pinned": one.is_pinned,
+        "name": one.name,
     }
 
 

@@ -299,10 +299,12 @@ class RealmTables:
 
     def _memberships(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Return the direct members of all groups: people, and groups."""
+        direct_members = self._state.memberships.direct_members
         members = [
             (group.id, user_id)
             for group in _by_id(self._state.groups)
-            for user_id in sorted(self._state.memberships.direct_members(group))
+            # Deactivated people stay members of other groups.
+            for user_id in sorted(direct_members(group) if group.is_system else group.members)
         ]
         subgroups = [
             (group.id, one) for group in _by_id(self._state.groups) for one in group.subgroups

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from tertulia.domain import names
 from tertulia.domain.accounts import bots, personal, personal_settings, profiles
-from tertulia.domain.accounts.personal import NewStatus
 from tertulia.domain.accounts.profiles import NewProfile
+from tertulia.domain.organization import emoji
 from tertulia.embedded import catalog
 from tertulia.imports.identifiers import Identifiers
-from tertulia.imports.records import Key, SourceBot, SourceOrganization, SourceUser
+from tertulia.imports.records import Key, SourceBot, SourceOrganization, SourceStatus, SourceUser
 from tertulia.imports.report import ImportReport
 from tertulia.imports.values import TakenNames, ValueChecks, storable
 from tertulia.model import changes
@@ -20,6 +20,7 @@ from tertulia.model.changes import AnyChange
 from tertulia.model.errors import Refused
 from tertulia.model.personal import MutedUser
 from tertulia.model.profiles import FieldKind
+from tertulia.model.reactions import Emoji, EmojiKind
 from tertulia.model.users import Bot, BotKind, Credential, PersonalSettings, Role, User
 from tertulia.model.webhooks import EmbeddedService, OutgoingService, ServiceFormat
 from tertulia.state.decision import CommandContext
@@ -286,29 +287,38 @@ class AccountChanges:
         if words:
             yield changes.AlertWordsChanged(user_id=user_id, words=tuple(words.values()))
         muted = self._state.tables["muted_users"]
-        for muted_id in self._ids.several("user", source.muted):
-            if muted_id not in {user_id, 0} and (user_id, muted_id) not in muted:
+        for key, since in source.muted.items():
+            muted_id = self._ids.find("user", key)
+            if muted_id not in {user_id, 0, None} and (user_id, muted_id) not in muted:
                 yield changes.UserMuted(
-                    muted=MutedUser(user_id=user_id, muted_id=muted_id, since=self._now)
+                    muted=MutedUser(
+                        user_id=user_id, muted_id=muted_id, since=self._checks.seconds(since)
+                    )
                 )
         for step in source.onboarding_steps[:MAX_ONBOARDING_STEPS]:
             yield changes.OnboardingStepTaken(user_id=user_id, name=storable(step)[:100])
 
     def _status(self, source: SourceUser, user_id: int) -> Iterator[AnyChange]:
         status = source.status
-        if status is None or not source.is_active:
+        if status is None:
             return
         text = storable(status.text).strip()[: personal.MAX_STATUS_TEXT]
-        context = CommandContext(self._state, self._now, self.first_owner)
-        for emoji_name in dict.fromkeys((status.emoji or None, None)):
-            if not text and emoji_name is None:
-                return
-            new = NewStatus(text=text, emoji_name=emoji_name)
+        found = None
+        if status.emoji:
             try:
-                yield from personal.change_status(context, user_id, new).changes
-                return
+                found = self._emoji(status)
             except Refused as refusal:
                 self._report.skip("statuses", str(refusal), source.full_name)
+        if text or found is not None:
+            yield changes.StatusChanged(user_id=user_id, text=text or None, emoji=found)
+
+    def _emoji(self, status: SourceStatus) -> Emoji:
+        code: str | None = status.code
+        if code and status.kind is EmojiKind.CUSTOM:
+            code = str(self._ids.find("emoji", int(code) if code.isdecimal() else code) or "")
+        if not code:
+            return emoji.chosen(self._state, status.emoji, None, None)
+        return emoji.chosen(self._state, status.emoji, code, status.kind)
 
     def _default_channels(self, source: SourceBot, user_id: int) -> Iterator[AnyChange]:
         bot = self._state.users[user_id].bot

@@ -172,7 +172,8 @@ class ChannelChanges:
 
     def folders(self) -> Iterator[AnyChange]:
         """Yield the changes that create channel folders."""
-        taken = TakenNames(folder.name for folder in self._state.folders)
+        known = (folder for folder in self._state.folders if not folder.is_archived)
+        taken = TakenNames(folder.name for folder in known)
         first = max((folder.order for folder in self._state.folders), default=-1) + 1
         for n, folder in enumerate(sorted(self._source.folders, key=lambda one: one.order), first):
             folder_id = self._ids.find("folder", folder.key)
@@ -184,7 +185,7 @@ class ChannelChanges:
                 names.folder_name,
                 names.MAX_FOLDER_NAME,
                 otherwise="folder",
-                taken=taken,
+                taken=None if folder.is_archived else taken,
             )
             description = self.checks.text(
                 "folders", folder.description, names.MAX_FOLDER_DESCRIPTION

@@ -124,7 +124,8 @@ class SourceFiles:
     async def attachment(
         self, source: SourceAttachment, state: State, now: int, report: ImportReport
     ) -> Attachment | None:
-        """Store a file, unless an earlier attempt did. Return what describes it, without an ID."""
+        """Store a file, unless an earlier attempt did. Return what describes it, with its ID at the
+        source, or 0."""
         user_id = self._ids.find("user", source.owner)
         if user_id is None:
             report.skip("files", "The owner isn't in the export.", source.file.name)
@@ -152,7 +153,7 @@ class SourceFiles:
         finally:
             draft.discard()
         return Attachment(
-            id=0,
+            id=source.key if isinstance(source.key, int) else 0,
             user_id=user_id,
             name=name,
             path=source.path,

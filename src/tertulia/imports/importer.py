@@ -21,7 +21,7 @@ from tertulia.domain.messages.sending import ToPeople
 from tertulia.domain.organization import imports
 from tertulia.imports.channels import memberships
 from tertulia.imports.files import SourceFiles
-from tertulia.imports.identifiers import Identifiers, assign_ids
+from tertulia.imports.identifiers import MAX_KEPT, Identifiers, assign_ids
 from tertulia.imports.messages import LINK_FACT, ImportedReads, MessageWriter, Written
 from tertulia.imports.organization import OrganizationChanges, pictures_of
 from tertulia.imports.preparation import Preparation, PreparedBatch
@@ -40,6 +40,7 @@ from tertulia.imports.records import SourceAttachment, SourceMessage, SourceOrga
 from tertulia.imports.report import ImportReport, lines_of
 from tertulia.imports.source import Source, Survey
 from tertulia.log.log import Log
+from tertulia.markup.external_media import ExternalMedia
 from tertulia.markup.render import Renderer
 from tertulia.model.changes import AnyChange, AttachmentAdded, QueuesEnded
 from tertulia.model.users import Credential, Role
@@ -94,12 +95,14 @@ class Importer:
         source: Source,
         *,
         site: str = "",
+        media: ExternalMedia | None = None,
         tell: Tell = lambda _: None,
         processes: int | None = None,
         is_followed: bool = False,
         request_id: int = 0,
     ) -> None:
-        """`is_followed`: whether people keep writing at the source, so that the report can't
+        """`site` is the server's URL, and `media` what messages show of other servers.
+        `is_followed`: whether people keep writing at the source, so that the report can't
         be sent as a message: one there will have its ID. `request_id` is the import's ID if an
         owner started it in the browser: if they cancel it, the next commit raises
         ImportCanceled."""
@@ -111,6 +114,7 @@ class Importer:
         self._disk = disk
         self._source = source
         self._site = site
+        self._media = media
         self._tell = tell
         self._processes = processes
         self._ids = Identifiers()
@@ -146,7 +150,7 @@ class Importer:
             self._ids,
             _Secrets(self._vault),
             progress.report,
-            time.time(),
+            self._log.clock(),
             is_new=progress.is_new,
         )
         await self._write_organization(made, organization, files)
@@ -233,9 +237,12 @@ class Importer:
 
     async def _write_file(self, source: SourceAttachment, files: SourceFiles) -> None:
         report = self._progress.report
-        file = await files.attachment(source, self._log.state, int(time.time()), report)
+        file = await files.attachment(source, self._log.state, int(self._log.clock()), report)
         if file is not None:
-            number = self._log.state.tables["attachments"].next_id()
+            known = self._log.state.tables["attachments"]
+            number = known.next_id()
+            if self._progress.keep_ids and 0 < file.id <= MAX_KEPT and file.id not in known:
+                number = file.id
             report.count("files")
             await self._submit([AttachmentAdded(attachment=replace(file, id=number))])
 
@@ -310,13 +317,19 @@ class Importer:
             made.channels,
             plan,
             progress.report,
-            Expired(organization, time.time(), progress.report),
+            Expired(organization, self._log.clock(), progress.report),
             self._linked,
             keep_ids=progress.keep_ids,
         )
         read = ImportedReads()
         preparation = Preparation(
-            self._log, self._source, self._ids, files, self._site, self._processes
+            self._log,
+            self._source,
+            self._ids,
+            files,
+            self._site,
+            self._processes,
+            self._media,
         )
         try:
             known = iter(_ids_of(progress.unread_ids))

@@ -13,7 +13,7 @@ from tertulia.domain.messages import reactions
 from tertulia.domain.names import MAX_MESSAGE, MAX_REMINDER_NOTE
 from tertulia.imports.channels import ChannelChanges, MembershipStep
 from tertulia.imports.identifiers import MAX_KEPT, Identifiers
-from tertulia.imports.organization import topic_name
+from tertulia.imports.organization import MAX_CLIENT, topic_name
 from tertulia.imports.preparation import PreparedMessage
 from tertulia.imports.progress import Expired
 from tertulia.imports.records import Key, SourceMessage
@@ -56,8 +56,6 @@ MAX_REACTIONS: Final = 10_000
 """Of a message."""
 MAX_PARTS: Final = 10_000
 """Votes and tasks of a message."""
-MAX_CLIENT: Final = 100
-"""Characters of a program's name, and of an emoji's."""
 
 
 class Written(Struct, frozen=True):
@@ -148,16 +146,28 @@ class _Memberships:
         user_id = ids.find("user", one.subscription.user)
         if channel_id is None or user_id is None or user_id not in self._state.users:
             return []
-        key = (channel_id, user_id)
-        if self._are.get(key, self._state.is_subscribed(user_id, channel_id)) is not one.ends:
+        if self.has(channel_id, user_id) is not one.ends:
             return []
-        self._are[key] = not one.ends
+        self._are[channel_id, user_id] = not one.ends
         channels = self._writer._channels
         if one.ends:
             return [channels.ended(channel_id, user_id, last_id)]
         if one.is_first:
             self._writer._report.count("subscriptions")
         return list(channels.begun(one.subscription, channel_id, user_id, last_id))
+
+    def has(self, channel_id: int, user_id: int) -> bool:
+        """Whether the user is subscribed to the channel now."""
+        known = self._are.get((channel_id, user_id))
+        return self._state.is_subscribed(user_id, channel_id) if known is None else known
+
+    def people(self, channel_id: int) -> Iterator[int]:
+        """Yield those who are subscribed to the channel now."""
+        known = self._state.subscriptions.of_channel[channel_id]
+        fresh = (user_id for channel, user_id in self._are if channel == channel_id)
+        for user_id in dict.fromkeys((*known, *fresh)):
+            if self.has(channel_id, user_id):
+                yield user_id
 
 
 class _Batch:
@@ -171,6 +181,8 @@ class _Batch:
         self._next_direct = state.directs.next_id()
         self._begun: dict[tuple[int, ...], DirectConversation] = {}
         self._next_file = state.tables["attachments"].next_id()
+        self._files: dict[str, Attachment] = {}
+        """New ones, by path."""
         self._next_part = reactions.next_id(state)
         self._next_reminder = state.tables["reminders"].next_id()
         self._memberships = _Memberships(writer, state)
@@ -214,13 +226,13 @@ class _Batch:
             self._report.skip("messages", "The sender isn't in the export.", source.key)
             return []
         changes: list[AnyChange] = []
-        files = [self._file(file) for file in prepared.files]
         place = self._place(source)
         if place is None:
             self._report.skip("messages", "The conversation isn't in the export.", source.key)
             return []
         channel_id, topic, direct_id, begun = place
         self._writer._expired.look(source)
+        files = [self._file(file) for file in prepared.files if self._known(file.path) is None]
         changes += [AttachmentAdded(attachment=file) for file in files]
         self._report.count("files", len(files))
         rendered, content, html = prepared.rendered, prepared.content, prepared.rendered.html
@@ -228,7 +240,7 @@ class _Batch:
             url = self._writer._linked.get(_link_key(link.key))
             content = link.replaced(content, url)
             html = link.replaced(html, url, is_html=True)
-        linked = self._linked(sender_id, content, files)
+        linked = self._linked(source, sender_id, content)
         message = Message(
             id=message_id,
             sender_id=sender_id,
@@ -241,15 +253,21 @@ class _Batch:
             client=storable(source.client)[:MAX_CLIENT],
             has_link=rendered.has_link or bool(linked),
             has_image=rendered.has_image,
-            has_attachment=bool(linked),
+            has_attachment=bool(linked) or source.has_attachment,
             is_me=rendered.is_me,
             mentions_all=rendered.mentions_all and channel_id is not None,
         )
+        if (
+            message.mentions_all
+            and channel_id is not None
+            and not self._mentions_everyone(source, channel_id)
+        ):
+            message = replace(message, mentions_all=False)
         parts = self._parts(source, message)
         changes.append(
             MessageSent(
                 message=message,
-                flags=self._flags(source),
+                flags=self._flags(source, message),
                 widget=parts[0] if parts else None,
                 new_conversation=begun,
                 attachment_ids=linked,
@@ -297,36 +315,71 @@ class _Batch:
         return None, "", begun.id, begun
 
     def _file(self, file: Attachment) -> Attachment:
-        number, self._next_file = self._next_file, self._next_file + 1
-        return replace(file, id=number)
+        number, known = file.id, self._state.tables["attachments"]
+        taken = number in known or any(number == one.id for one in self._files.values())
+        if not self._writer._keep_ids or not 0 < number <= MAX_KEPT or taken:
+            number = self._next_file
+        self._next_file = max(self._next_file, number + 1)
+        self._files[file.path] = replace(file, id=number)
+        return self._files[file.path]
 
-    def _linked(self, sender_id: int, content: str, fresh: Sequence[Attachment]) -> tuple[int, ...]:
-        """Return the files that the content links: its own, and those of earlier messages. In an
-        existing organization, only the sender's: an export must not open other people's files."""
-        own = {file.path: file.id for file in fresh}
+    def _known(self, path: str) -> Attachment | None:
+        return self._files.get(path) or self._state.uploads.at_path(path)
+
+    def _linked(self, source: SourceMessage, sender_id: int, content: str) -> tuple[int, ...]:
+        """Return the files that the message links: those that the source names, and the sender's.
+        In an existing organization, only new ones and the sender's: an export must not open other
+        people's files."""
         found = []
+        for one in source.attachments:
+            file = self._known(one.path)
+            if file is not None and (
+                self._writer._keep_ids or one.path in self._files or file.user_id == sender_id
+            ):
+                found.append(file.id)
         for paths in linked_paths(content):
-            for path in paths:
-                known = self._state.uploads.at_path(path)
-                number = own.get(path, 0)
-                if known is not None and (self._writer._keep_ids or known.user_id == sender_id):
-                    number = number or known.id
-                if number:
-                    found.append(number)
-                    break
+            file = next((file for path in paths if (file := self._known(path))), None)
+            if file is not None and file.user_id == sender_id:
+                found.append(file.id)
         return tuple(dict.fromkeys(found))
 
-    def _flags(self, source: SourceMessage) -> dict[int, Flag]:
-        flags = {}
+    def _flags(self, source: SourceMessage, message: Message) -> dict[int, Flag]:
+        """Return the sparse flags by user. Who received a message that mentions everyone has no
+        flag for that; who has it unread without having received it has a record of it."""
+        flags: dict[int, Flag] = {}
         for key, flag in source.flags.items():
             user_id = self._ids.find("user", key)
-            if user_id is not None and flag:
+            if user_id is None:
+                continue
+            if message.mentions_all and self._receives(user_id, message):
+                flag &= ~Flag.CHANNEL_WILDCARD_MENTIONED
+            if flag:
                 flags[user_id] = flag
+        for user_id in self._ids.several("user", source.unread_by):
+            if not self._receives(user_id, message):
+                flags[user_id] = flags.get(user_id, Flag(0)) | Flag.RECORD
         return dict(sorted(flags.items()))
 
+    def _mentions_everyone(self, source: SourceMessage, channel_id: int) -> bool:
+        """Whether everyone who received the message is mentioned: those to whom a message was moved
+        aren't."""
+        if not source.flags_wildcards:
+            return True
+        mentioned = {
+            self._ids.find("user", key)
+            for key, flag in source.flags.items()
+            if flag & Flag.CHANNEL_WILDCARD_MENTIONED
+        }
+        return mentioned.issuperset(self._memberships.people(channel_id))
+
+    def _receives(self, user_id: int, message: Message) -> bool:
+        if message.channel_id is None:
+            return True
+        return self._memberships.has(message.channel_id, user_id)
+
     def _parts(self, source: SourceMessage, message: Message) -> list[Submessage]:
-        given = [(one.user, one.kind, one.content) for one in source.submessages]
-        if not given:
+        given = [(one.user, one.kind, one.content) for one in source.submessages or ()]
+        if source.submessages is None:
             begun = reactions.begun_by(message.content)
             if begun is not None:
                 given = [(source.sender, reactions.WIDGET, begun)]
@@ -383,7 +436,7 @@ class _Batch:
                     message_id=message_id,
                     note=storable(one.note)[:MAX_REMINDER_NOTE],
                     content=content,
-                    rendered=self._writer._channels.checks.html(content),
+                    rendered=self._writer._channels.checks.html(content, user_id),
                     deliver_at=self._writer._channels.checks.due(one.deliver_at),
                 ),
             )

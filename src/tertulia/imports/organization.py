@@ -1,7 +1,7 @@
 """The changes that create everything but messages, in an order in which each can be folded."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -40,6 +40,9 @@ from tertulia.model.scheduled import ScheduledMessage
 from tertulia.model.user_topics import Visibility
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
+
+MAX_CLIENT: Final = 100
+"""Characters of a program's name, and of an emoji's."""
 
 
 class Pictures(Struct, kw_only=True):
@@ -198,7 +201,8 @@ class OrganizationChanges:
             name: bool(source.data.get(name, getattr(made, name)))
             for name in ("required", "editable_by_user", "used_for_matching")
         }
-        return replace(made, id=field_id, **known)
+        order = source.order if self._is_new else made.order
+        return replace(made, id=field_id, order=order, **known)
 
     def _linkifiers(self) -> Iterator[AnyChange]:
         for source in sorted(self._source.linkifiers, key=lambda one: one.order):
@@ -352,8 +356,10 @@ class OrganizationChanges:
                     topic="" if channel_id is None else topic_name(source.topic),
                     user_ids=people if channel_id is None else (),
                     content=content,
-                    rendered=self._checks.html(content),
+                    rendered=self._checks.html(content, user_id),
                     deliver_at=self._checks.due(source.deliver_at),
+                    client=storable(source.client)[:MAX_CLIENT],
+                    read_by_sender=source.read_by_sender,
                     failed=source.failed or missed,
                 ),
             )

@@ -13,13 +13,15 @@ from tertulia.domain import names
 from tertulia.imports.files import SourceFiles
 from tertulia.imports.identifiers import Identifiers
 from tertulia.imports.progress import read_batches
-from tertulia.imports.records import SourceEdit, SourceMessage
+from tertulia.imports.records import SourceEdit, SourceMessage, SourceNames
 from tertulia.imports.references import MessageLink, References
 from tertulia.imports.rendering import RenderPool, Text
 from tertulia.imports.report import ImportReport
 from tertulia.imports.source import MessageBatch, Source
 from tertulia.imports.values import plausible, storable
 from tertulia.log.log import Log
+from tertulia.markup.external_media import ExternalMedia
+from tertulia.markup.former_names import FormerNames
 from tertulia.model.attachments import ADDRESS, Attachment
 from tertulia.model.errors import Refused
 from tertulia.model.messages import Rendered
@@ -43,7 +45,8 @@ class PreparedMessage(Struct, frozen=True, kw_only=True):
     before: tuple[Rendered | None, ...] = ()
     """The rendered previous content of each edit."""
     files: tuple[Attachment, ...] = ()
-    """Files that it brings along. Their IDs are assigned when it is written."""
+    """Files that it brings along, with their IDs at the source (or 0), unless an earlier message
+    does."""
     links: tuple[MessageLink, ...] = ()
     """Links in its content to other messages."""
 
@@ -67,6 +70,7 @@ class Preparation:
         files: SourceFiles,
         site: str,
         processes: int | None,
+        media: ExternalMedia | None = None,
     ) -> None:
         self._state = log.state
         self._source = source
@@ -74,7 +78,10 @@ class Preparation:
         self._files = files
         self._now = int(log.clock())
         self._references = References(log.state, ids, secrets.token_hex(8))
-        self._pool = RenderPool(log.state, site, processes)
+        self._pool = RenderPool(log.state, site, processes, media)
+        self._files_before: dict[str, Attachment] = {}
+        self._files_now: dict[str, Attachment] = {}
+        """Files of the previous batch, which may not be written yet, and of this one, by path."""
 
     def close(self) -> None:
         """End the processes that render."""
@@ -116,6 +123,7 @@ class Preparation:
 
     async def _prepare(self, batch: PreparedBatch) -> None:
         """Render the texts and store the files."""
+        self._files_before, self._files_now = self._files_now, {}
         texts: list[Text] = []
         contents: list[str] = []
         edits: list[tuple[SourceEdit, ...]] = []
@@ -129,9 +137,11 @@ class Preparation:
             text = self._references.replaced(original, links[-1])
             contents.append(self._content(one, text, batch.report))
             edits.append(self._edits(one, batch.report))
-            texts.append((user_id, contents[-1]))
+            texts.append((user_id, contents[-1], self._names(one.names)))
             texts += [
-                (user_id, edit.was_content) for edit in edits[-1] if edit.was_content is not None
+                (user_id, edit.was_content, self._names(edit.was_names))
+                for edit in edits[-1]
+                if edit.was_content is not None
             ]
         rendered = iter(await self._pool.render(texts))
         for n, one in enumerate(batch.source.messages):
@@ -149,6 +159,25 @@ class Preparation:
                     links=tuple(links[n]),
                 )
             )
+
+    def _names(self, source: SourceNames | None) -> FormerNames | None:
+        if source is None:
+            return None
+        users: dict[str, tuple[int, ...]] = {}
+        for name, key in source.users:
+            user_id = self._ids.find("user", key)
+            if user_id is not None:
+                users[name] = (*users.get(name, ()), user_id)
+        groups = ((name, self._ids.find("group", key) or 0) for name, key in source.groups)
+        channels = ((name, self._ids.find("channel", key)) for name, key in source.channels)
+        return FormerNames(
+            users=users,
+            groups={name.casefold(): (number, name) for name, number in groups},
+            channels={
+                name.casefold(): (number, name) for name, number in channels if number is not None
+            },
+            emoji=frozenset(source.emoji),
+        )
 
     def _content(self, one: SourceMessage, text: str, report: ImportReport) -> str:
         try:
@@ -193,9 +222,14 @@ class Preparation:
         for source in one.attachments:
             if self._state.uploads.at_path(source.path) is not None:
                 continue
+            recent = self._files_before.get(source.path) or self._files_now.get(source.path)
+            if recent is not None:
+                found.append(recent)
+                continue
             file = await self._files.attachment(source, self._state, self._now, report)
             if file is not None:
                 found.append(file)
+                self._files_now[file.path] = file
             elif source.otherwise:
                 content = content.replace(f"{ADDRESS}{source.path}", source.otherwise)
         return content, tuple(found)

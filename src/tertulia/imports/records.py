@@ -64,6 +64,9 @@ class SourceStatus(Struct, frozen=True, kw_only=True):
     text: str = ""
     emoji: str = ""
     """Name of an emoji."""
+    kind: EmojiKind = EmojiKind.UNICODE
+    code: str = ""
+    """As in `Reaction`; the key of a custom emoji. Empty if only the name is known."""
 
 
 class SourceUser(Struct, frozen=True, kw_only=True):
@@ -88,7 +91,8 @@ class SourceUser(Struct, frozen=True, kw_only=True):
     profile: Mapping[Key, str] = {}
     """Values by profile field. For a PEOPLE field, keys as a JSON list."""
     alert_words: tuple[str, ...] = ()
-    muted: tuple[Key, ...] = ()
+    muted: Mapping[Key, UnixSeconds] = {}
+    """Other people, and since when; 0 if that is unknown."""
     status: SourceStatus | None = None
     onboarding_steps: tuple[str, ...] = ()
     invitable: bool = True
@@ -227,6 +231,8 @@ class SourceScheduled(Struct, frozen=True, kw_only=True):
     people: tuple[Key, ...] = ()
     content: str
     deliver_at: UnixSeconds
+    client: str = ""
+    read_by_sender: bool = False
     failed: bool = False
 
 
@@ -308,6 +314,17 @@ class SourceReaction(Struct, frozen=True):
     name: str
 
 
+class SourceNames(Struct, frozen=True, kw_only=True):
+    """What a text mentioned and linked when it was written, as it called them: people, groups, and
+    channels may have other names now. A group of a role has its key or 0."""
+
+    users: tuple[tuple[str, Key], ...] = ()
+    groups: tuple[tuple[str, Key], ...] = ()
+    channels: tuple[tuple[str, Key], ...] = ()
+    emoji: tuple[str, ...] = ()
+    """Custom ones."""
+
+
 class SourceEdit(Struct, frozen=True, kw_only=True):
     """An edit of a message: the values before. A field that didn't change is None. If all are, the
     text was edited, and the previous one isn't known."""
@@ -315,6 +332,8 @@ class SourceEdit(Struct, frozen=True, kw_only=True):
     at: UnixSeconds
     user: Key | None
     was_content: str | None = None
+    was_names: SourceNames | None = None
+    """As `SourceMessage.names`."""
     was_topic: str | None = None
     topic: str | None = None
     was_channel: Key | None = None
@@ -350,17 +369,25 @@ class SourceMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     people: tuple[Key, ...] = ()
     """Of a direct message: everyone in the conversation, the sender among them."""
     content: str
+    names: SourceNames | None = None
+    """What the names in the content meant; None for what they mean here now."""
     client: str = ""
     edits: tuple[SourceEdit, ...] = ()
     """Oldest first."""
     reactions: tuple[SourceReaction, ...] = ()
-    submessages: tuple[SourceSubmessage, ...] = ()
+    submessages: tuple[SourceSubmessage, ...] | None = None
+    """None if the source doesn't tell: polls and to-do lists then begin as the content says."""
     flags: Mapping[Key, Flag] = {}
     """Sparse flags by user: starred, mentioned, …"""
+    flags_wildcards: bool = False
+    """Whether `flags` has everyone whom a mention of the whole channel reached."""
     unread_by: tuple[Key, ...] = ()
     """Recipients who haven't read it. Everyone else has."""
     attachments: tuple[SourceAttachment, ...] = ()
-    """Files that it is the first to link."""
+    """Files that it links. Those that earlier messages brought along may be left out if their
+    owner is the sender."""
+    has_attachment: bool = False
+    """Whether it linked files that are gone."""
     is_pinned: bool = False
     reminders: tuple[SourceReminder, ...] = ()
     is_linked: bool = False

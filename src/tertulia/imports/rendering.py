@@ -6,6 +6,8 @@ import logging
 import multiprocessing
 import multiprocessing.connection
 import os
+import re
+import secrets
 import signal
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -13,8 +15,10 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from tertulia.markup.external_media import ExternalMedia
+from tertulia.markup.former_names import FormerNames
 from tertulia.markup.render import Renderer
 from tertulia.model.messages import Rendered
 from tertulia.model.nouns import NOUNS
@@ -32,20 +36,31 @@ _NEEDED: Final = frozenset(
 )
 """Tables that rendering looks at. Topics and attachments are taken as they are linked."""
 
-Text = tuple[int, str]
-"""A user's ID and their content. 0 stands for someone who wasn't imported."""
+Text = tuple[int, str, FormerNames | None]
+"""A user's ID, their content, and what the names in it meant. 0 stands for someone who wasn't
+imported."""
 
 
 class RenderPool:
     """Renders batches of messages, in the state at the time when it was created."""
 
-    def __init__(self, state: State, site: str, processes: int | None = None) -> None:
+    def __init__(
+        self,
+        state: State,
+        site: str,
+        processes: int | None = None,
+        media: ExternalMedia | None = None,
+    ) -> None:
         self._records = {
             noun.table: msgspec.msgpack.encode(list(state.tables[noun.table]))
             for noun in NOUNS
             if noun.table in _NEEDED
         }
         self._site = site
+        self._proxied = media.proxy_address if media is not None else None
+        # The processes can't sign URLs: they write what no text can have, which is replaced here.
+        self._mark = secrets.token_hex(16)
+        self._marked = re.compile(rf"{self._mark}([0-9a-f]*)\.")
         self._processes = processes or max(1, (os.cpu_count() or 2) - 1)
         self._plain = Renderer(site)
         self._state = state
@@ -56,7 +71,7 @@ class RenderPool:
             self._processes,
             mp_context=multiprocessing.get_context("spawn"),
             initializer=_begin,
-            initargs=(self._records, self._site),
+            initargs=(self._records, self._site, self._mark if self._proxied else ""),
         )
 
     async def render(self, texts: Sequence[Text]) -> list[Rendered]:
@@ -74,12 +89,21 @@ class RenderPool:
             self.close()
             self._pool = self._new_pool()
             return [one async for one in self._rendered_here(texts)]
-        return [one for part in done for one in msgspec.msgpack.decode(part, type=list[Rendered])]
+        rendered = (msgspec.msgpack.decode(part, type=list[Rendered]) for part in done)
+        return [self._with_media(one) for some in rendered for one in some]
+
+    def _with_media(self, one: Rendered) -> Rendered:
+        """Give the images and videos of other servers their URLs here."""
+        proxied = self._proxied
+        if proxied is None or self._mark not in one.html:
+            return one
+        html = self._marked.sub(lambda found: proxied(bytes.fromhex(found[1]).decode()), one.html)
+        return replace(one, html=html)
 
     async def _rendered_here(self, texts: Sequence[Text]) -> AsyncIterator[Rendered]:
         context = CommandContext(self._state, 0, None)
-        for _, text in texts:
-            yield self._plain.render(context, text)
+        for _, text, names in texts:
+            yield self._plain.render(context, text, names=names)
             await asyncio.sleep(0)  # There can be a thousand, of a tenth of a second each.
 
     def close(self) -> None:
@@ -97,7 +121,7 @@ _own: "_Worker"
 
 
 class _Worker:
-    def __init__(self, records: Mapping[str, bytes], site: str) -> None:
+    def __init__(self, records: Mapping[str, bytes], site: str, mark: str) -> None:
         types = {noun.table: noun.type for noun in NOUNS}
         decoded: dict[str, list[Any]] = {
             # mypy takes no types that are known only at run time.
@@ -105,15 +129,16 @@ class _Worker:
             for table, rows in records.items()
         }
         self.context = CommandContext(State.load(0, decoded), 0, None)
-        self.full = Renderer(site, ExternalMedia(), in_place=True)
+        proxied = (lambda url: f"{mark}{url.encode().hex()}.") if mark else None
+        self.full = Renderer(site, ExternalMedia(proxied), in_place=True)
         self.plain = Renderer(site)
 
 
-def _begin(records: Mapping[str, bytes], site: str) -> None:
+def _begin(records: Mapping[str, bytes], site: str, mark: str) -> None:
     global _own
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _own = _Worker(records, site)
+    _own = _Worker(records, site, mark)
 
 
 def _end_with_parent() -> None:
@@ -128,16 +153,16 @@ def _render(texts: Sequence[Text]) -> bytes:
     return msgspec.msgpack.encode([_one(*text) for text in texts])
 
 
-def _one(user_id: int, content: str) -> Rendered:
+def _one(user_id: int, content: str, names: FormerNames | None) -> Rendered:
     context = CommandContext(_own.context.state, 0, user_id or None)
     try:
         with _limited():
-            return _own.full.render(context, content)
+            return _own.full.render(context, content, names=names)
     except _Slow:
-        return _own.plain.render(context, content)
+        return _own.plain.render(context, content, names=names)
     except Exception:  # One message must not cost the others of its batch.
         logger.warning("could not render a message in full", exc_info=True)
-        return _own.plain.render(context, content)
+        return _own.plain.render(context, content, names=names)
 
 
 @contextlib.contextmanager

@@ -98,9 +98,9 @@ class ValueChecks:
         """Render a short text, such as a value of a profile."""
         return self._renderer.render(context, text)
 
-    def html(self, text: str) -> str:
-        """Return a description's HTML."""
-        context = CommandContext(self._state, self._now, None)
+    def html(self, text: str, user_id: int | None = None) -> str:
+        """Return the HTML of a description, or of what that user wrote."""
+        context = CommandContext(self._state, self._now, user_id)
         return self.render(context, text).html if text else ""
 
     def name(
@@ -200,8 +200,10 @@ class ValueChecks:
                 self._report.skip(kind, f"There is no permission '{name}' here.", sample)
                 continue
             value = self._ids.holders(holders)
+            active = self._active(value)
             try:
-                group_settings.validated(self._state, name, rule, self._active(value))
+                if active is not None:
+                    group_settings.validated(self._state, name, rule, active)
             except Refused:
                 self._report.skip(
                     kind, f"'{name}' can't have this value here. It has the default.", sample
@@ -210,10 +212,12 @@ class ValueChecks:
                 found[name] = value
         return found
 
-    def _active(self, value: GroupSetting) -> GroupSetting:
-        """Return the value without deactivated accounts and groups, which count for nothing."""
+    def _active(self, value: GroupSetting) -> GroupSetting | None:
+        """Return the value without deactivated accounts and groups, which count for nothing; None
+        if it is such a group."""
         if isinstance(value, int):
-            return value
+            group = self._state.groups.get(value)
+            return None if group is not None and group.deactivated else value
         users = (self._state.users.get(one) for one in value.direct_members)
         groups = (self._state.groups.get(one) for one in value.direct_subgroups)
         return normalized(

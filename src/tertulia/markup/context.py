@@ -12,6 +12,7 @@ from markdown_it.token import Token
 
 from tertulia.domain import channel_access, permissions
 from tertulia.markup.external_media import ExternalMedia
+from tertulia.markup.former_names import FormerNames
 from tertulia.markup.worker_rendering import ExpensiveParts, PartsToRender
 from tertulia.model.channels import Channel
 from tertulia.model.groups import UserGroup
@@ -72,6 +73,8 @@ class RenderContext:
     """By line."""
     is_plain: bool = False
     """Whether to leave emoji and formulas as typed."""
+    names: FormerNames | None = None
+    """What the names in the text meant when it was written, if that isn't now."""
 
     @property
     def state(self) -> State:

@@ -71,6 +71,8 @@ def by_name(state: StateInline, silent: bool) -> bool:
 def named_emoji(context: RenderContext, name: str) -> str | None:
     """Return the emoji's HTML, or None. Custom emoji come first."""
     emoji_id = context.state.custom_emoji.by_name.get(name)
+    if context.names is not None:
+        emoji_id = _custom_then(context, name, emoji_id)
     if emoji_id is not None:
         file = context.state.custom_emoji[emoji_id].file
         return _picture(name, custom_address(context.state.realm.id, file))
@@ -78,6 +80,15 @@ def named_emoji(context: RenderContext, name: str) -> str | None:
         return _picture(name, extra_address(name))
     code = codes_by_name().get(name)
     return None if code is None else _character(code, client_name(code, name))
+
+
+def _custom_then(context: RenderContext, name: str, emoji_id: int | None) -> int | None:
+    """Return the custom emoji that the name meant: it may be deactivated now, or new."""
+    if context.names is None or name not in context.names.emoji:
+        return None
+    if emoji_id is not None:
+        return emoji_id
+    return max((one.id for one in context.state.custom_emoji if one.name == name), default=None)
 
 
 def _picture(name: str, address: str) -> str:

@@ -17,6 +17,7 @@ from tertulia.markup import blocks, code, emoji, inline, links, mentions, previe
 from tertulia.markup.context import RenderContext, Steps, at_once, environment
 from tertulia.markup.elements import element, escaped_text, open_tag
 from tertulia.markup.external_media import ExternalMedia
+from tertulia.markup.former_names import FormerNames
 from tertulia.markup.inline import InlineParser
 from tertulia.markup.worker_rendering import ExpensiveParts, PartsToRender, prepare
 from tertulia.model.messages import LinkPreview, Rendered
@@ -273,11 +274,13 @@ class Markdown:
         command: CommandContext,
         content: str,
         known: Mapping[str, LinkPreview | None] | None = None,
+        names: FormerNames | None = None,
     ) -> Rendered:
-        """Render content by the command's actor. Every input renders; anything that isn't markup
-        is text. `known` has the previews of fetched pages."""
+        """Implements `Renderer.render`."""
         expensive = ExpensiveParts(in_place=self._in_place)
-        return at_once(self._steps(self._context(command, known, expensive), content))
+        context = self._context(command, known, expensive)
+        context.names = names
+        return at_once(self._steps(context, content))
 
     def _context(
         self,
@@ -305,6 +308,7 @@ class Markdown:
                 context.external_media,
                 expensive=ExpensiveParts(is_plain=True),
                 is_plain=True,
+                names=context.names,
             )
             html = to_html(plain, (yield from self._parsed(plain, content)))
         if _size(html) > MAX_HTML:

@@ -4,13 +4,14 @@ import re
 from typing import Final
 
 from markdown_it.rules_inline import StateInline
+from msgspec.structs import replace
 
 from tertulia.markup import addresses
 from tertulia.markup.context import RenderContext, add_html, context_of
 from tertulia.markup.elements import element, escaped
+from tertulia.markup.former_names import FormerNames
 from tertulia.model.channels import Channel
 from tertulia.model.groups import SystemGroup, UserGroup
-from tertulia.model.users import User
 
 _CHANNEL_WILDCARDS: Final = frozenset({"all", "everyone", "channel", "stream"})
 _TOPIC_WILDCARD: Final = "topic"
@@ -66,16 +67,18 @@ def _person(context: RenderContext, name: str, quiet: bool) -> str | None:
     if name == _TOPIC_WILDCARD:
         context.mentions_topic = context.mentions_topic or not quiet
         return _shown(name, quiet, "topic-mention", {})
-    user = _named(context, name)
-    if user is None:
+    found = _named(context, name) if context.names is None else _named_then(context.names, name)
+    if found is None:
         return None
+    user_id, full_name = found
     if not quiet:
-        context.mentioned_users.add(user.id)
-    return _shown(user.full_name, quiet, "user-mention", {"data-user-id": str(user.id)})
+        context.mentioned_users.add(user_id)
+    return _shown(full_name, quiet, "user-mention", {"data-user-id": str(user_id)})
 
 
-def _named(context: RenderContext, name: str) -> User | None:
-    """Return the user of `Name`, `Name|17`, or `|17` if the author may know of them."""
+def _named(context: RenderContext, name: str) -> tuple[int, str] | None:
+    """Return the ID and name of the user of `Name`, `Name|17`, or `|17` if the author may know of
+    them."""
     state = context.state
     full_name, bar, number = name.rpartition("|")
     if bar and number.isascii() and number.isdigit() and len(number) < 16:
@@ -85,20 +88,47 @@ def _named(context: RenderContext, name: str) -> User | None:
             and (not full_name or user.full_name == full_name)
             and context.may_name(user)
         ):
-            return user
+            return user.id, user.full_name
     called = sorted(state.users.by_name.keys(name))
-    return next((state.users[u] for u in called if context.may_name(state.users[u])), None)
+    known = (state.users[user_id] for user_id in called)
+    return next(((user.id, user.full_name) for user in known if context.may_name(user)), None)
+
+
+def _named_then(names: FormerNames, name: str) -> tuple[int, str] | None:
+    full_name, bar, number = name.rpartition("|")
+    for called in dict.fromkeys((full_name if bar else name, name)):
+        ids = names.users.get(called, ())
+        if ids:
+            return next((one for one in ids if str(one) == number), ids[0]), called
+    return next(
+        ((one, called) for called, ids in names.users.items() for one in ids if str(one) == number),
+        None,
+    )
 
 
 def _group(context: RenderContext, name: str, quiet: bool) -> str | None:
     group_id = context.state.groups.by_name.get(name.casefold())
     group = None if group_id is None else context.state.groups[group_id]
-    if group is None or not (quiet or context.may_mention(group)):
+    if context.names is not None:
+        found = _group_then(context.names, name, group)
+    elif group is None or not (quiet or context.may_mention(group)):
+        found = None
+    else:
+        found = group.id, group_label(group)
+    if found is None:
         return None
     if not quiet:
-        context.mentioned_groups.add(group.id)
-    attributes = {"data-user-group-id": str(group.id)}
-    return _shown(group_label(group), quiet, "user-group-mention", attributes)
+        context.mentioned_groups.add(found[0])
+    attributes = {"data-user-group-id": str(found[0])}
+    return _shown(found[1], quiet, "user-group-mention", attributes)
+
+
+def _group_then(names: FormerNames, name: str, group: UserGroup | None) -> tuple[int, str] | None:
+    if group is not None and group.is_system:
+        label = group_label(group)
+        return (group.id, label) if label.casefold() in names.groups else None
+    found = names.groups.get(name.casefold())
+    return found if found and found[0] else None
 
 
 def group_label(group: UserGroup) -> str:
@@ -125,16 +155,26 @@ def channel_link(state: StateInline, silent: bool) -> bool:
     if match is None:
         return False
     context = context_of(state)
-    channel, topic = context.state.channel_named(match[1]), None
+    channel, topic = _channel_named(context, match[1]), None
     if channel is None:
         name, sign, topic = match[1].partition(">")
-        channel = context.state.channel_named(name) if sign else None
-    if channel is None or not context.may_link(channel):
+        channel = _channel_named(context, name) if sign else None
+    if channel is None:
         return False
     if not silent:
         add_html(state, _channel(channel) if topic is None else _topic(context, channel, topic))
     state.pos = match.end()
     return True
+
+
+def _channel_named(context: RenderContext, name: str) -> Channel | None:
+    """Return the channel, called as the text calls it, if the author may know of it."""
+    if context.names is not None:
+        channel_id, called = context.names.channels.get(name.casefold(), (0, ""))
+        known = context.state.channels.get(channel_id)
+        return None if known is None else replace(known, name=called)
+    channel = context.state.channel_named(name)
+    return channel if channel is not None and context.may_link(channel) else None
 
 
 def _channel(channel: Channel) -> str:

@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tertulia.markup.external_media import ExternalMedia
+from tertulia.markup.former_names import FormerNames
 from tertulia.model.messages import LinkPreview, Rendered
 from tertulia.state.decision import CommandContext
 
@@ -49,7 +50,9 @@ class Renderer:
         context: CommandContext,
         content: str,
         known: Mapping[str, LinkPreview | None] | None = None,
+        names: FormerNames | None = None,
     ) -> Rendered:
         """Render content by the context's actor. Every input renders; anything that isn't markup
-        is text. `known` has the previews of fetched pages."""
-        return self._markdown.render(context, content, known)
+        is text. `known` has the previews of fetched pages, `names` what the names in an older text
+        meant."""
+        return self._markdown.render(context, content, known, names)

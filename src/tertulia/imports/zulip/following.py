@@ -24,6 +24,7 @@ from tertulia.imports.zulip.live_organization import LiveOrganization, PreviousS
 from tertulia.imports.zulip.rows import Row, flag, number, numbers, text
 from tertulia.imports.zulip.server import Interrupted, QueueLost, ZulipServer
 from tertulia.log.log import Log
+from tertulia.markup.external_media import ExternalMedia
 from tertulia.model.changes import AnyChange, RealmChanged, RealmCreated
 from tertulia.model.errors import Refused
 from tertulia.model.groups import SYSTEM_GROUPS
@@ -107,6 +108,7 @@ class Follower:
         server: ZulipServer,
         *,
         site: str = "",
+        media: ExternalMedia | None = None,
         tell: Callable[[str, Followed], None] = lambda *_: None,
         is_ended: Callable[[], bool] = lambda: False,
         processes: int | None = None,
@@ -120,7 +122,9 @@ class Follower:
         self._poll_seconds = poll_seconds
         self._followed = Followed(url=server.url)
         self._report = ImportReport()
-        self._messages = LiveMessages(log, server, files, disk, site, self._report, processes)
+        self._messages = LiveMessages(
+            log, server, files, disk, site, self._report, processes, media
+        )
         self._looked_at = 0.0
 
     async def run(self) -> Followed:

@@ -28,6 +28,7 @@ from tertulia.imports.zulip.live_organization import PreviousState
 from tertulia.imports.zulip.rows import Row, clean, number, seconds, text
 from tertulia.imports.zulip.server import ZulipServer
 from tertulia.log.log import Log
+from tertulia.markup.external_media import ExternalMedia
 from tertulia.model import changes
 from tertulia.model.attachments import Attachment, linked_paths
 from tertulia.model.changes import AnyChange
@@ -120,12 +121,14 @@ class LiveMessages:
         site: str,
         report: ImportReport,
         processes: int | None = None,
+        media: ExternalMedia | None = None,
     ) -> None:
         self._log = log
         self._server = server
         self._stored = files
         self._uploads = UploadStore(files, disk)
         self._site = site
+        self._media = media
         self._report = report
         self._processes = processes
         self._links = LocalLinks(server.host)
@@ -331,7 +334,7 @@ class LiveMessages:
         found = await preconditions.to_edit(self._log, message_id)
         content = self._content(row.get("content"))
         files = await self._files(found.message.sender_id, content)
-        (rendered,) = await self._rendered([(found.message.sender_id, content)])
+        (rendered,) = await self._rendered([(found.message.sender_id, content, None)])
         sender = self._log.state.users[found.message.sender_id]
 
         def verb(context: CommandContext) -> Decision[None]:
@@ -417,8 +420,8 @@ class LiveMessages:
                 for one in reversed(listed[:MAX_EDITS])
             ]
             histories.append(history)
-            texts.append((sender_id, contents[-1]))
-            texts += [(sender_id, before) for _, before in history if before is not None]
+            texts.append((sender_id, contents[-1], None))
+            texts += [(sender_id, before, None) for _, before in history if before is not None]
         rendered = iter(await self._rendered(texts))
         found = []
         for row, content, history in zip(rows, contents, histories, strict=True):
@@ -440,7 +443,7 @@ class LiveMessages:
 
     async def _rendered(self, texts: Sequence[Text]) -> list[Rendered]:
         if self._pool is None:
-            self._pool = RenderPool(self._log.state, self._site, self._processes)
+            self._pool = RenderPool(self._log.state, self._site, self._processes, self._media)
         return await self._pool.render(texts)
 
     async def _files(self, user_id: int, content: str) -> list[Attachment]:

@@ -21,10 +21,11 @@ from tertulia.imports.records import (
     SourceSubmessage,
 )
 from tertulia.imports.source import BATCH_BYTES, MessageBatch, SourceError
+from tertulia.imports.zulip.former_names import names_in
 from tertulia.imports.zulip.links import LocalLinks
-from tertulia.imports.zulip.organization import attachment, reminders
+from tertulia.imports.zulip.organization import attachment, clients, reminders
 from tertulia.imports.zulip.realm import ExportedRealm
-from tertulia.imports.zulip.rows import Row, clean, number, seconds, text, valid
+from tertulia.imports.zulip.rows import EMOJI_KINDS, Row, clean, flag, number, seconds, text, valid
 from tertulia.imports.zulip.subscriptions import HISTORICAL, Conversations
 from tertulia.imports.zulip.tables import (
     IgnoredRow,
@@ -57,11 +58,6 @@ _FLAGS: Final = {
 }
 _FLAGGED: Final = sum(_FLAGS)
 _ID: Final = itemgetter("id")
-_KINDS: Final = {
-    "unicode_emoji": EmojiKind.UNICODE,
-    "realm_emoji": EmojiKind.CUSTOM,
-    "zulip_extra_emoji": EmojiKind.EXTRA,
-}
 _CODES: Final = {
     EmojiKind.UNICODE: re.compile(r"[0-9a-f]{2,8}(?:-[0-9a-f]{2,8}){0,15}"),
     EmojiKind.CUSTOM: re.compile(r"[0-9]{1,15}"),
@@ -105,9 +101,7 @@ class MessageReader:
         self._directory = directory
         self._conversations = conversations
         self._links = LocalLinks(realm.host)
-        self._clients = {
-            number(row, "id"): text(row, "name")[:100] for row in realm.rows("zerver_client")
-        }
+        self._clients = clients(realm)
         self._people = [
             *(
                 row["id"]
@@ -121,6 +115,7 @@ class MessageReader:
         self._reminders: dict[int, list[SourceReminder]] = defaultdict(list)
         for message, reminder in reminders(realm):
             self._reminders[message].append(reminder)
+        self._has_parts = realm.has_submessages
         self._noted: set[str] = set()
 
     def batches(self, after: str) -> Iterator[MessageBatch]:
@@ -195,7 +190,7 @@ class MessageReader:
             self._report.skip("flags", "The person isn't in the export.", row)
             return
         readers, flags = found[row.message], row.flags_mask & _FLAGGED
-        if not row.flags_mask & (READ | HISTORICAL):
+        if not row.flags_mask & READ:
             readers.unread_by.add(position)
         if flags:
             readers.flags.setdefault(flags, BitMap()).add(position)
@@ -208,9 +203,9 @@ class MessageReader:
         attachments: dict[int, list[SourceAttachment]] = defaultdict(list)
         for one in self._realm.scratch.of_messages("attachments", keys):
             attachments[one[0]].append(attachment(one))
-        submessages: dict[int, list[SourceSubmessage]] = defaultdict(list)
+        parts: dict[int, list[SourceSubmessage]] = defaultdict(list)
         for message, user, kind, content in self._realm.scratch.of_messages("submessages", keys):
-            submessages[message].append(SourceSubmessage(user, kind, content))
+            parts[message].append(SourceSubmessage(user, kind, content))
         found = []
         for row in rows:
             key, sender, recipient = row["id"], row["sender"], row["recipient"]
@@ -226,17 +221,20 @@ class MessageReader:
                     topic=topic if channel is not None else "",
                     people=self._conversations.people(recipient, sender),
                     content=self._links.of_message(text(row, "content")),
+                    names=names_in(row.get("content"), row.get("rendered_content")),
                     client=self._clients.get(number(row, "sending_client"), ""),
                     edits=tuple(self._edits(row, topic)),
                     reactions=tuple(reactions.get(key, ())),
-                    submessages=tuple(submessages.get(key, ())),
+                    submessages=tuple(parts.get(key, ())) if self._has_parts else None,
                     flags={
                         self._people[n]: _flags(mask)
                         for mask, positions in own.flags.items()
                         for n in positions
                     },
+                    flags_wildcards=True,
                     unread_by=tuple(self._people[n] for n in own.unread_by),
                     attachments=tuple(attachments.get(key, ())),
+                    has_attachment=flag(row, "has_attachment"),
                     reminders=tuple(self._reminders.get(key, ())),
                 )
             )
@@ -245,7 +243,7 @@ class MessageReader:
     def _reactions(self, keys: Sequence[int]) -> Mapping[int, Iterable[SourceReaction]]:
         found: dict[int, dict[tuple[int, str, str], SourceReaction]] = defaultdict(dict)
         for message, user, kind, code, name in self._realm.scratch.of_messages("reactions", keys):
-            ours = _KINDS.get(kind)
+            ours = EMOJI_KINDS.get(kind)
             if ours is None or not _CODES[ours].fullmatch(code) or len(name) > _MAX_EMOJI_NAME:
                 self._report.skip("reactions", "The emoji doesn't exist.", name)
             elif len(found[message]) >= MAX_REACTIONS:
@@ -290,6 +288,7 @@ class MessageReader:
                     was_content=self._links.local(clean(content))
                     if isinstance(content, str)
                     else None,
+                    was_names=names_in(content, one.get("prev_rendered_content")),
                     was_topic=was_topic,
                     topic=after,
                     was_channel=number(one, "prev_stream"),

@@ -11,6 +11,7 @@ import msgspec
 
 from tertulia.imports.records import (
     Holders,
+    Key,
     SourceAttachment,
     SourceBot,
     SourceChannel,
@@ -33,7 +34,17 @@ from tertulia.imports.records import (
 )
 from tertulia.imports.zulip.links import LocalLinks
 from tertulia.imports.zulip.realm import REMINDER, ExportedRealm
-from tertulia.imports.zulip.rows import Row, clean, days, flag, number, seconds, text, valid
+from tertulia.imports.zulip.rows import (
+    EMOJI_KINDS,
+    Row,
+    clean,
+    days,
+    flag,
+    number,
+    seconds,
+    text,
+    valid,
+)
 from tertulia.imports.zulip.settings import (
     channel_permissions,
     group_permissions,
@@ -45,6 +56,7 @@ from tertulia.imports.zulip.tables import records
 from tertulia.model.channels import TopicsPolicy
 from tertulia.model.drafts import DraftKind
 from tertulia.model.profiles import Choice, FieldKind
+from tertulia.model.reactions import EmojiKind
 from tertulia.model.user_topics import Visibility
 from tertulia.model.users import BotKind, Role
 
@@ -72,6 +84,7 @@ class ZulipOrganization:
         self._links = LocalLinks(realm.host)
         self._own = self._rows("zerver_realm")[0]
         self._groups = _Groups(realm)
+        self._clients = clients(realm)
 
     def read(self) -> SourceOrganization:
         """Return everything but messages."""
@@ -180,7 +193,7 @@ class ZulipOrganization:
                 settings=row.get("settings", {}),
                 profile=by_user.profiles.get(key, {}),
                 alert_words=tuple(dict.fromkeys(by_user.words.get(key, ()))),
-                muted=tuple(by_user.muted.get(key, ())),
+                muted=by_user.muted.get(key, {}),
                 status=by_user.statuses.get(key),
                 onboarding_steps=tuple(dict.fromkeys(by_user.steps.get(key, ()))),
                 invitable=not is_placeholder,
@@ -394,8 +407,15 @@ class ZulipOrganization:
                 people=_others(people, user),
                 content=self._links.local(text(row, "content")),
                 deliver_at=seconds(row, "scheduled_timestamp"),
+                client=self._clients.get(number(row, "sending_client"), ""),
+                read_by_sender=flag(row, "read_by_sender"),
                 failed=flag(row, "failed"),
             )
+
+
+def clients(realm: ExportedRealm) -> dict[int | None, str]:
+    """Return the names of the programs that messages were written in, by ID."""
+    return {number(row, "id"): text(row, "name")[:100] for row in realm.rows("zerver_client")}
 
 
 def reminders(realm: ExportedRealm) -> Iterator[tuple[int, SourceReminder]]:
@@ -467,7 +487,7 @@ class _ByUser:
     def __init__(self, realm: ExportedRealm) -> None:
         rows = realm.rows
         self.words: dict[int, list[str]] = defaultdict(list)
-        self.muted: dict[int, list[int]] = defaultdict(list)
+        self.muted: dict[int, dict[Key, int]] = defaultdict(dict)
         self.steps: dict[int, list[str]] = defaultdict(list)
         self.statuses: dict[int, SourceStatus] = {}
         self.profiles: dict[int, dict[int | str, str]] = defaultdict(dict)
@@ -480,13 +500,18 @@ class _ByUser:
         for row in rows("zerver_muteduser"):
             user, other = number(row, "user_profile"), number(row, "muted_user")
             if user is not None and other is not None:
-                self.muted[user].append(other)
+                self.muted[user][other] = seconds(row, "date_muted")
         for row in (*rows("zerver_onboardingstep"), *rows("zerver_userhotspot")):
             step = text(row, "onboarding_step") or text(row, "hotspot")
             if (user := number(row, "user")) is not None and step:
                 self.steps[user].append(step)
         for row in rows("zerver_userstatus"):
-            status = SourceStatus(text=text(row, "status_text"), emoji=text(row, "emoji_name"))
+            status = SourceStatus(
+                text=text(row, "status_text"),
+                emoji=text(row, "emoji_name"),
+                kind=EMOJI_KINDS.get(text(row, "reaction_type"), EmojiKind.UNICODE),
+                code=text(row, "emoji_code"),
+            )
             if (user := number(row, "user_profile")) is not None and (status.text or status.emoji):
                 self.statuses[user] = status
         people = {

@@ -84,6 +84,8 @@ class ExportedRealm:
         self._rows: dict[str, list[Row]] = {}
         self.host = ""
         """The host of the other server, or empty if the export doesn't tell it."""
+        self.has_submessages = False
+        """Whether the export has the parts of polls and to-do lists: Zulip's own don't."""
         self._read_realm()
         self._read_attachments()
         scratch.finish()
@@ -108,6 +110,7 @@ class ExportedRealm:
                 )
             if table in large:
                 large[table](some)
+                self.has_submessages = self.has_submessages or table == "zerver_submessage"
             elif table in _KEPT:
                 kept = self._rows.setdefault(table, [])
                 kept += map(self._light_user if "userprofile" in table else _light, some)
@@ -208,19 +211,13 @@ class ExportedRealm:
                 if key is None or owner is None or not _is_path(path):
                     self._lacks("files", row)
                     continue
-                self.scratch.add(
-                    "attachments",
-                    (
-                        min(numbers(row, "messages"), default=0),
-                        key,
-                        owner,
-                        path,
-                        text(row, "file_name"),
-                        text(row, "content_type"),
-                        number(row, "size") or 0,
-                        seconds(row, "create_time"),
-                    ),
+                file = (
+                    *(key, owner, path, text(row, "file_name"), text(row, "content_type")),
+                    number(row, "size") or 0,
+                    seconds(row, "create_time"),
                 )
+                for message in dict.fromkeys(numbers(row, "messages")) or (0,):
+                    self.scratch.add("attachments", (message, *file))
 
 
 def _light(row: Row) -> Row:

@@ -6,9 +6,15 @@ from typing import Any, Final
 
 from tertulia.imports import references
 from tertulia.imports.report import ImportReport
+from tertulia.model.reactions import EmojiKind
 
 Row = Mapping[str, Any]
 
+EMOJI_KINDS: Final = {
+    "unicode_emoji": EmojiKind.UNICODE,
+    "realm_emoji": EmojiKind.CUSTOM,
+    "zulip_extra_emoji": EmojiKind.EXTRA,
+}
 MAX_ID: Final = 2**53 - 1
 """The largest number that all clients can represent."""
 

@@ -95,7 +95,10 @@ class Scratch:
 
     def files(self) -> tuple[int, int]:
         """Return the number of files, and their bytes."""
-        found = self._connection.execute("SELECT COUNT(*), COALESCE(SUM(size), 0) FROM attachments")
+        found = self._connection.execute(
+            "SELECT COUNT(*), COALESCE(SUM(size), 0) FROM (SELECT DISTINCT key, size"
+            " FROM attachments)"
+        )
         number, size = next(found)
         return number, size
 
