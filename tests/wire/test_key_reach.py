@@ -120,6 +120,21 @@ async def test_files_open_only_if_a_message_in_reach_links_them(org: Organizatio
     assert (await org.http.get(path)).status_code == 200
 
 
+async def test_the_owner_s_own_files_open_only_in_reach(org: Organization) -> None:
+    places, ben = await prepare(org), org["ben"]
+    program, other = await limited_key(org, places), await create_key(ben, "Phone")
+    hidden, loose = await ben.upload(), await program.upload()
+    await ben.send(places.private, "x", f"[file](/user_uploads/{hidden})")
+    assert (await program.open(f"/user_uploads/{hidden}")).status_code == 403
+    assert (await other.open(f"/user_uploads/{hidden}")).status_code == 200
+    assert (await program.open(f"/user_uploads/{loose}")).status_code == 200
+    for file in (hidden, loose):
+        await program.send(places.kitchen, "x", f"[file](/user_uploads/{file})")
+    assert (await program.open(f"/user_uploads/{hidden}")).status_code == 403
+    assert (await org["ann"].open(f"/user_uploads/{loose}")).status_code == 200
+    assert (await program.open(f"/user_uploads/{loose}")).status_code == 200
+
+
 async def test_nothing_is_written_elsewhere(org: Organization) -> None:
     places = await prepare(org)
     program, ann = await limited_key(org, places), org["ann"]

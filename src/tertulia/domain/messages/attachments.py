@@ -265,12 +265,13 @@ def linked(state: State, content: str) -> Sequence[Attachment]:
 
 
 def claimed(
-    state: State, sender_id: int, content: str, opened: Collection[int]
+    state: State, sender: User, content: str, opened: Collection[int]
 ) -> Sequence[Attachment]:
     """Return the linked files that the message gives its readers access to: the sender's own, and
-    those of others that the sender can open (`opened`)."""
+    others that the sender can open (`opened`). With a limited access key, only the latter."""
+    owner_id = sender.id if sender.reach is None else None
     return [
         attachment
         for attachment in linked(state, content)
-        if attachment.user_id == sender_id or attachment.id in opened
+        if attachment.user_id == owner_id or attachment.id in opened
     ]

@@ -74,7 +74,7 @@ def edit(
         after[user_id] = after.get(user_id, Flag(0)) | Flag.HAS_ALERT_WORD
     linked = set(state.uploads.linked_by([message.id]))
     claimed = attachments.claimed(
-        state, context.actor.id, content, composed.opened_attachments | linked
+        state, context.actor, content, composed.opened_attachments | linked
     )
     claimed_ids = {attachment.id for attachment in claimed}
     detached = tuple(sorted(linked - claimed_ids))

@@ -150,7 +150,7 @@ def _sent(
     begun: dict[tuple[int, ...], DirectConversation],
 ) -> MessageSent:
     state, sender_id = context.state, context.actor.id
-    claimed = attachments.claimed(state, sender_id, draft.content, draft.opened_attachments)
+    claimed = attachments.claimed(state, context.actor, draft.content, draft.opened_attachments)
     message = Message(
         id=message_id,
         sender_id=sender_id,

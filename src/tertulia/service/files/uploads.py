@@ -99,7 +99,8 @@ async def image_info(file: Path, media_type: str, name: str) -> ImageInfo | None
 
 class FileAccess:
     """Which files a user may open: their own, and those linked in messages that they can read. A
-    spectator (None) reads web-public channels.
+    spectator (None) reads web-public channels. With a limited access key, their own files count as
+    those of others once a message links them.
 
     Use it in three steps: create it from the state; call `opened` with a connection when that state
     is settled; then `require_unchanged`, since permissions may have changed and messages may have
@@ -113,9 +114,11 @@ class FileAccess:
         self._linked_by: dict[int, tuple[int, ...]] = {}
         """IDs of the messages that link a file, by its ID."""
         for file in files:
-            if user is not None and file.user_id == user.id:
+            message_ids = node.state.uploads.message_ids(file.id)
+            is_own = user is not None and file.user_id == user.id
+            if is_own and (not message_ids or user is None or user.reach is None):
                 own.add(file.id)
-            elif message_ids := node.state.uploads.message_ids(file.id):
+            elif message_ids:
                 self._linked_by[file.id] = message_ids
         self.own = frozenset(own)
         """IDs of the user's own files, which need no lookup."""

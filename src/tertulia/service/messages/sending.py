@@ -42,7 +42,7 @@ async def compose(
     linked = [
         attachment
         for attachment in attachments.linked(node.state, content)
-        if attachment.user_id != author.id
+        if attachment.user_id != author.id or author.reach is not None
     ]
     topic = topic_of() if rendered.mentions_topic else None
     if topic is None and not linked:
