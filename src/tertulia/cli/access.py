@@ -1,5 +1,5 @@
-"""`tertulia keys`, `sessions`, `agents`, and `second-factors`: what people and programs sign in
-with."""
+"""`tertulia keys`, `sessions`, `agents`, `second-factors`, and `identities`: what people and
+programs sign in with."""
 
 from typing import Annotated
 
@@ -9,12 +9,17 @@ from tertulia.cli.accounts import Who, account_called, account_of, account_of_pe
 from tertulia.cli.commands import Column, Printed, command, done, group, listing
 from tertulia.cli.tables import facts, moment, yes
 from tertulia.domain.accounts import access_keys as agent_verbs
+from tertulia.domain.accounts import identities as identity_verbs
 from tertulia.domain.accounts import second_factors as factor_verbs
 from tertulia.domain.accounts import signing_out, users
 from tertulia.model.errors import NoSuchItem, Refused
 from tertulia.model.users import User
 from tertulia.service.node import Caller
 
+identities = group(
+    "identities",
+    "Manage links between accounts and identity providers: list and remove them.",
+)
 keys = group("keys", "Manage API keys of people and bots: show and replace them.")
 sessions = group("sessions", "Manage active sessions in browsers: list and end them.")
 agents = group(
@@ -209,3 +214,47 @@ async def remove_factors(caller: Caller, who: Who) -> Printed:
     user = account_of_person(caller.state, who)
     count = await caller.submit(factor_verbs.remove_all, user.id, caller.node.config.mail_site)
     return done(f"{count} removed. {user.address} has no second factor.")
+
+
+@command(identities, "list", "identities list ben@example.com --data-dir data")
+async def list_identities(
+    caller: Caller,
+    who: Annotated[
+        str | None, typer.Argument(metavar="[USER]", help="Show only this person's links.")
+    ] = None,
+) -> Printed:
+    """List which accounts are linked to which people at identity providers."""
+    state = caller.state
+    only = None if who is None else account_of_person(state, who).id
+    rows = [
+        {
+            "id": one.id,
+            "email": state.users[one.user_id].address,
+            "method": one.method,
+            "subject": one.subject,
+            "linked_at": one.linked_at,
+        }
+        for one in sorted(state.identities, key=lambda one: -one.id)
+        if only in {None, one.user_id}
+    ]
+    columns: dict[str, Column] = {
+        "USER": "email",
+        "METHOD": "method",
+        "ID THERE": "subject",
+        "LINKED": ("linked_at", moment),
+    }
+    return listing("identities", columns, rows)
+
+
+@command(identities, "unlink", "identities unlink ben@example.com --data-dir data")
+async def unlink_identities(
+    caller: Caller,
+    who: Who,
+    method: Annotated[
+        str | None, typer.Option(help="Remove only the links of this sign-in method.")
+    ] = None,
+) -> Printed:
+    """Remove the links of an account. The next sign-in finds the account by its email address."""
+    user = account_of_person(caller.state, who)
+    count = await caller.submit(identity_verbs.unlink, user.id, method)
+    return done(f"{count} removed from {user.address}.")
