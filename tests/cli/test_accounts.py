@@ -14,7 +14,11 @@ from tertulia.app import settings_file
 from tertulia.app.config import ConfigError
 from tertulia.cli import init, mail
 from tertulia.cli.errors import CommandFailed
+from tertulia.domain.accounts import identities
+from tertulia.model.identities import ProvenIdentity
 from tertulia.service.config import Config
+from tertulia.state.decision import CommandContext
+from tests.browsers import signed_out_browser
 from tests.cli.support import PASSWORD, Place, run
 from tests.support import open_organization
 
@@ -334,6 +338,42 @@ async def test_operator_signs_a_person_out_everywhere(place: Place) -> None:
         sent = {"username": "ann@example.com", "password": PASSWORD}
         reply = await org.nobody.post("/fetch_api_key", **sent)
         assert reply.ok["api_key"] != owner["api_key"]
+
+
+async def test_operator_lets_an_owner_in_who_has_no_other_way(place: Place) -> None:
+    await asyncio.to_thread(place.create_organization)
+    setting = "password_sign_in=false"
+    method = {"name": "company", "kind": "oidc", "issuer": "http://127.0.0.1:9", "client_id": "a"}
+    declared = json.dumps(json.dumps([method]))
+    (place.data_dir / "tertulia.toml").write_text(
+        f'external_url = "https://chat.example.com"\nsign_in = {declared}\n'
+    )
+    words = "settings", "set", *place.flags, setting
+    assert (await asyncio.to_thread(run, *words)).exit_code == 0
+    printed = await asyncio.to_thread(place.answer, "sign-in-link", "ann@example.com")
+    path = printed["link"].partition("/sign-in-link/")[2]
+    async with open_organization(place.config) as org:
+        browser = signed_out_browser(org)
+        assert (await browser.http.post(f"/sign-in-link/{path}")).status_code == 303
+        assert (await browser.get("/users/me")).ok["email"] == "ann@example.com"
+    assert (await asyncio.to_thread(place.run, "sign-in-link", "no@example.com")).exit_code == 1
+
+
+async def test_operator_unlinks_an_account_from_a_provider(place: Place) -> None:
+    owner = await asyncio.to_thread(place.create_organization)
+    async with open_organization(place.config) as org:
+        proven = ProvenIdentity(method="company", subject="https://id.example.com 7")
+        context = CommandContext(org.node.state, org.node.clock(), None)
+        await org.do(*identities.link(context, owner["user_id"], proven))
+
+    async def said(*words: str) -> str:
+        return (await asyncio.to_thread(run, "identities", *words, *place.flags)).stdout
+
+    assert "https://id.example.com 7" in await said("list")
+    unlink = "unlink", "ann@example.com", "--method"
+    assert await said(*unlink, "other") == "0 removed from ann@example.com.\n"
+    assert await said(*unlink, "company") == "1 removed from ann@example.com.\n"
+    assert "https://id.example.com 7" not in await said("list")
 
 
 @pytest.mark.parametrize("command", ["password", "sign-out"])

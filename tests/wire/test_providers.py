@@ -14,6 +14,7 @@ import pytest
 
 from tertulia.model.users import Role
 from tertulia.service.config import Config
+from tertulia.service.links import OPERATOR_SECONDS
 from tertulia.service.sign_in_methods import methods_from
 from tertulia.wire.http.request_head import SESSION_COOKIE
 from tertulia.wire.pages.providers import FLOW_SECONDS
@@ -328,3 +329,43 @@ async def test_unknown_methods_are_not_found(at: Company) -> None:
     for path in ("/sign-in/nothing", "/sign-in/nothing/callback", "/sign-in/Company"):
         with row(path):
             assert (await at.browser().http.get(path)).status_code == 404
+
+
+# Requiring single sign-on
+
+
+async def test_an_organization_can_require_the_provider_and_its_owner_still_gets_in(
+    at: Company,
+) -> None:
+    off = {"Email": False, "OpenID Connect": True}
+    assert (await at.org["ann"].patch("/realm", authentication_methods=off)).ok
+    settings = (await at.org.nobody.get("/server_settings")).ok
+    assert (settings["email_auth_enabled"], settings["authentication_methods"]["password"]) == (
+        False,
+        False,
+    )
+    (
+        await at.org["ann"].patch("/realm", authentication_methods={"OpenID Connect": False})
+    ).refused()
+    browser = at.browser()
+    page = await browser.http.get("/login")
+    assert 'name="password"' not in page.text
+    assert "doesn’t use passwords" not in page_text(page)
+    assert "Sign in with Company account" in page_text(page)
+    assert (await at.signed_in(at.browser(), **BEN)).status_code == 303
+    node, ann = at.org.node, at.org["ann"]
+    credential = node.state.credentials[ann.user_id]
+    link = node.links.operator_sign_in(SITE, credential, node.clock())
+    page = await browser.http.get(link)
+    assert "You’ll be signed in as Ann." in page_text(page)
+    assert SESSION_COOKIE not in browser.http.cookies
+    assert (await browser.http.post(link)).status_code == 303
+    assert (await browser.get("/users/me")).ok["user_id"] == ann.user_id
+    for wrong in (link, link[:-1] + "x"):
+        with row(wrong):
+            other = at.browser()
+            assert (await other.http.post(wrong)).status_code == 410
+            assert SESSION_COOKIE not in other.http.cookies
+    old = node.links.operator_sign_in(SITE, credential, node.clock())
+    at.clock.ahead += OPERATOR_SECONDS + 1
+    assert (await at.browser().http.post(old)).status_code == 410

@@ -17,7 +17,7 @@ from tertulia.model.audit_log import Origin
 COMMANDS: Final = (
     *("serve", "init", "first-steps", "create-user", "create-bot", "password", "sign-out"),
     *("reactivate", "invite", "users", "bots", "keys", "sessions", "agents", "second-factors"),
-    "invitations",
+    *("identities", "sign-in-link", "invitations"),
     *("groups", "channels", "folders", "settings", "defaults", "default-groups"),
     *("fields", "domains", "pictures", "emoji", "linkifiers", "playgrounds", "files"),
     *("announce", "mail", "backup", "backups", "restore", "import", "export"),
@@ -25,10 +25,10 @@ COMMANDS: Final = (
 )
 """In the order in which help lists them."""
 _MODULES: Final = {
-    **dict.fromkeys(("create-user", "password", "sign-out"), "users"),
+    **dict.fromkeys(("create-user", "password", "sign-out", "sign-in-link"), "users"),
     "create-bot": "bots",
     "invite": "invitations",
-    **dict.fromkeys(("keys", "sessions", "agents", "second-factors"), "access"),
+    **dict.fromkeys(("keys", "sessions", "agents", "second-factors", "identities"), "access"),
     **dict.fromkeys(("folders", "default-groups"), "channel_lists"),
     **dict.fromkeys(("fields", "domains"), "organization"),
     "emoji": "pictures",

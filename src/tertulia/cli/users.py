@@ -31,10 +31,12 @@ from tertulia.domain.accounts import deactivation, sessions
 from tertulia.domain.accounts import users as verbs
 from tertulia.domain.messages import attachments
 from tertulia.domain.messages.deleting import DeletionScope
+from tertulia.model.errors import Refused
 from tertulia.model.numbers import counted
 from tertulia.model.users import User
 from tertulia.service.accounts import leave, password_rules
 from tertulia.service.config import Config
+from tertulia.service.links import Links
 from tertulia.service.node import Caller
 from tertulia.service.personal_data import write_person
 from tertulia.store import file_modes, queries
@@ -45,6 +47,7 @@ EXAMPLES = {
     "create-user": "Example: `tertulia create-user --data-dir data --email ben@example.com"
     " --full-name 'Ben' --role moderator`",
     "password": "Example: `tertulia password --data-dir data --email ben@example.com`",
+    "sign-in-link": "Example: `tertulia sign-in-link ann@example.com --data-dir data`",
     "sign-out": "Example: `tertulia sign-out --data-dir data --email ben@example.com`",
 }
 _COLUMNS: Final[dict[str, Column]] = {
@@ -136,6 +139,25 @@ async def sign_out(config: Config, email: _Address) -> Printed:
         user = person_with(log.state, email)
         ended = await log.submit(None, sessions.end_access, user.id, vault.new_key())
     return done(f"Signed {email} out of {counted(ended, 'browser')} and all programs.")
+
+
+@configured
+async def sign_in_link(
+    config: Config,
+    email: Annotated[str, typer.Argument(metavar="EMAIL", help="Email address of the account.")],
+) -> Printed:
+    """Print a link that signs a person in once, in the next 10 minutes.
+
+    It works whatever the organization offers, for example for an owner when passwords are turned
+    off and the identity provider is down. A second factor is still asked for.
+    """
+    async with opened(config) as (log, vault):
+        user = person_with(log.state, email)
+        if not user.is_active:
+            raise Refused("This account is deactivated.")
+        credential = log.state.credentials[user.id]
+        link = Links(vault).operator_sign_in(config.mail_site, credential, log.clock())
+    return Printed({"link": link}, [link])
 
 
 async def _last_active(caller: Caller) -> dict[int, int]:

@@ -27,8 +27,22 @@ REALM_EXPORT: Final = "/realm_exports/"
 AUDIT_LOG: Final = "/audit_log_exports/"
 UNSUBSCRIBE: Final = "/unsubscribe/"
 DESKTOP: Final = "/accounts/login/subdomain/"
+OPERATOR: Final = "/sign-in-link/"
+OPERATOR_SECONDS: Final = 600
+"""How long a link of `tertulia sign-in-link` is valid. It works once."""
 PATHS: Final = (
-    *(JOIN, CONFIRM, RESET, EXTERNAL, TEMPORARY, EXPORT, REALM_EXPORT, UNSUBSCRIBE, DESKTOP),
+    *(
+        JOIN,
+        CONFIRM,
+        RESET,
+        EXTERNAL,
+        TEMPORARY,
+        EXPORT,
+        REALM_EXPORT,
+        UNSUBSCRIBE,
+        DESKTOP,
+        OPERATOR,
+    ),
     AUDIT_LOG,
 )
 """The rest of these paths is secret, or a URL that someone linked."""
@@ -42,6 +56,7 @@ _UNSUBSCRIBING: Final = re.compile(r"([a-z]+)-([1-9][0-9]{0,15})-([A-Za-z0-9_-]{
 
 _TICKET: Final = re.compile(r"[A-Za-z0-9_-]{1,200}\.[A-Za-z0-9_-]{43}")
 _RESET: Final = "reset"
+_OPERATOR: Final = "operator sign-in"
 
 
 class Links:
@@ -68,10 +83,24 @@ class Links:
     def to_reset(self, state: State, token: str, now: float) -> Credential | None:
         """The credential that a token of `reset` opens; None if the link has expired or wasn't
         created here."""
-        text = self._vault.text_of(_RESET, token, now) if _TICKET.fullmatch(token) else None
+        return self._credential(_RESET, state, token, now)
+
+    def operator_sign_in(self, site: str, credential: Credential, now: float) -> str:
+        """The link that signs a person in once, for `OPERATOR_SECONDS`, or until the password
+        changes."""
+        text = f"{credential.user_id}:{self.password_mark(credential)}:{self._vault.nonce()[:8]}"
+        ticket = self._vault.ticket(_OPERATOR, text, int(now) + OPERATOR_SECONDS)
+        return f"{site.rstrip('/')}{OPERATOR}{ticket}"
+
+    def to_operator_sign_in(self, state: State, token: str, now: float) -> Credential | None:
+        """The credential that a token of `operator_sign_in` opens; None as for `to_reset`."""
+        return self._credential(_OPERATOR, state, token, now)
+
+    def _credential(self, purpose: str, state: State, token: str, now: float) -> Credential | None:
+        text = self._vault.text_of(purpose, token, now) if _TICKET.fullmatch(token) else None
         if text is None:
             return None
-        number, _, mark = text.partition(":")
+        number, mark = text.split(":")[:2]
         credential = state.credentials.get(int(number))
         if credential is None or self.password_mark(credential) != mark:
             return None

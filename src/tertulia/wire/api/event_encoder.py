@@ -16,6 +16,7 @@ from tertulia.model.users import ReachedUser
 from tertulia.service.config import Config
 from tertulia.state.state import State
 from tertulia.wire.api.events import Event, HeartbeatEvent, with_id
+from tertulia.wire.api.organization.objects import server_methods
 from tertulia.wire.api.projection import Grouping, Projection, ProjectionContext, Viewer, unseen
 
 _UNSEEN: Projection[Any] = unseen(Change)
@@ -49,7 +50,7 @@ class EventEncoder:
         """`is_reached` tells whether a limited access key gets an event."""
         self._state = state
         self._host = config.address_host
-        self._dev = config.dev
+        self._server_methods = server_methods(config)
         self._projections = {projection.of: projection for projection in projections}
         self._transients = transients
         self._is_reached = is_reached
@@ -122,7 +123,9 @@ class EventEncoder:
             if audience is not None and viewer.user.id not in audience:
                 return ()
         numbering = event_ids.numbering_of(viewer.queue)
-        context = ProjectionContext(state, self._host, cached.entry, numbering, self._dev)
+        context = ProjectionContext(
+            state, self._host, cached.entry, numbering, self._server_methods
+        )
         view = projection.view(context, change, viewer)
         if view is None:
             return ()

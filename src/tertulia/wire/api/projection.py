@@ -35,8 +35,8 @@ class ProjectionContext(Struct, frozen=True):
     """The host of stand-in email addresses."""
     entry: Entry
     numbering: Numbering
-    dev: bool = False
-    """Whether this is a development server."""
+    server_methods: tuple[str, ...] = ()
+    """The sign-in methods that the server's operator has enabled."""
 
     @property
     def at(self) -> float:

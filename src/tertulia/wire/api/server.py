@@ -11,7 +11,7 @@ from tertulia.model.users import User
 from tertulia.service import credentials, mailing
 from tertulia.service.credentials import BadToken
 from tertulia.wire.api import events as versions
-from tertulia.wire.api.organization.objects import picture_url
+from tertulia.wire.api.organization.objects import picture_url, server_methods
 from tertulia.wire.api.users.objects import UserFormat, UserObject, shared_user_object
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.parameters import Alias, Doc
@@ -74,17 +74,13 @@ _METHODS = (
 )
 
 
-_METHOD_OF_KIND: Final = {"oidc": "openid connect", "header": "remoteuser"}
-"""Names in `authentication_methods` of kinds that have another name there."""
-
-
 async def get_server_settings(call: Call) -> ServerSettingsResponse:
     """Get the server's version, the organization's name, and the available ways to sign in."""
     realm = call.state.realm
     password = realm.password_sign_in
     methods = call.node.config.sign_in
     offered = {"password": password, "email": password, "dev": call.node.config.dev}
-    offered |= {_METHOD_OF_KIND.get(one.kind, one.kind): True for one in methods}
+    offered |= {name.lower(): True for name in server_methods(call.node.config)}
     return ServerSettingsResponse(
         authentication_methods={name: offered.get(name, False) for name in _METHODS},
         external_authentication_methods=[

@@ -20,6 +20,7 @@ from tertulia.wire.api.organization.objects import (
     SIGN_IN_SETTING,
     api_settings,
     authentication_methods,
+    server_methods,
     wire_name,
 )
 from tertulia.wire.api.settings import SettingParams, settings_sent
@@ -116,8 +117,8 @@ async def update_realm(call: Caller, params: UpdateRealm) -> None:
 def _password_sign_in(call: Caller, methods: dict[str, bool]) -> bool:
     """Return whether to allow password sign-in. Refuses unknown methods, turning off a method that
     the server's operator has enabled, and turning off the last one."""
-    realm = call.state.realm
-    known = authentication_methods(realm, dev=call.node.config.dev)
+    realm, by_server = call.state.realm, server_methods(call.node.config)
+    known = authentication_methods(realm, by_server)
     for name, enabled in methods.items():
         if name not in known:
             raise Refused(f"The sign-in method '{name[:50]}' doesn't exist.")
@@ -125,9 +126,10 @@ def _password_sign_in(call: Caller, methods: dict[str, bool]) -> bool:
             raise Refused(
                 f"'{name}' is enabled by the server, so the organization can't turn it off."
             )
-    if not any(methods.values()):
+    with_passwords = methods.get("Email", realm.password_sign_in)
+    if not methods or not (with_passwords or by_server):
         raise Refused("At least one sign-in method must be enabled.")
-    return methods.get("Email", realm.password_sign_in)
+    return with_passwords
 
 
 async def update_default_settings(call: Call, params: SettingParams) -> None:

@@ -115,7 +115,9 @@ def _setting_events(
         elif field in _TOGETHER:
             together[field] = value
         elif field == SIGN_IN_SETTING:
-            together["authentication_methods"] = authentication_methods(realm, dev=context.dev)
+            together["authentication_methods"] = authentication_methods(
+                realm, context.server_methods
+            )
         elif (one := api_settings().get(field)) and (extended or not one.setting.extension):
             yield RealmUpdateEvent(property=wire_name(field), value=value)
         if field == "default_language":

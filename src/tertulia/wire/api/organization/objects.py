@@ -1,7 +1,7 @@
 """The organization's settings as JSON."""
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from typing import Any, Final, Literal
 
@@ -9,6 +9,7 @@ from tertulia.domain.groups.group_settings import REALM_SETTINGS
 from tertulia.model.groups import GroupSetting, SystemGroup
 from tertulia.model.organization import Realm, RealmPicture
 from tertulia.model.settings import DeclaredSetting, declared_settings
+from tertulia.service.config import Config
 from tertulia.state.state import State
 from tertulia.wire.api.groups.objects import group_setting
 from tertulia.wire.http.parameters import SAFE_INTEGER, Reads
@@ -156,12 +157,29 @@ def picture_fields(realm: Realm, name: str) -> dict[str, str]:
     }
 
 
-def authentication_methods(realm: Realm, *, dev: bool) -> dict[str, dict[str, bool]]:
-    """Return how people can sign in: by password, and on development servers without one."""
+_METHODS: Final = {
+    "oidc": "OpenID Connect",
+    "google": "Google",
+    "gitlab": "GitLab",
+    "github": "GitHub",
+    "apple": "Apple",
+    "saml": "SAML",
+    "ldap": "LDAP",
+    "header": "RemoteUser",
+}
+"""Names of kinds of sign-in methods, of which the operator may have set up several."""
+
+
+def server_methods(config: Config) -> tuple[str, ...]:
+    """Return the names of sign-in methods that the server's operator has enabled."""
+    names = [*(["Dev"] if config.dev else []), *(_METHODS[one.kind] for one in config.sign_in)]
+    return tuple(dict.fromkeys(names))
+
+
+def authentication_methods(realm: Realm, by_server: Iterable[str]) -> dict[str, dict[str, bool]]:
+    """Return how people can sign in: by password, and as the server's operator has set up."""
     methods = {"Email": {"enabled": realm.password_sign_in, "available": True}}
-    if dev:
-        methods["Dev"] = {"enabled": True, "available": True}
-    return methods
+    return methods | {name: {"enabled": True, "available": True} for name in by_server}
 
 
 REALM_DEFAULT: Final = "realm_default"

@@ -23,6 +23,7 @@ from tertulia.wire.api.organization.objects import (
     authentication_methods,
     realm_extensions,
     realm_settings,
+    server_methods,
 )
 from tertulia.wire.api.profiles import EXTERNAL_ACCOUNTS
 from tertulia.wire.api.section import SectionContext, Sections
@@ -73,7 +74,9 @@ def realm(context: SectionContext) -> Fragment:
 def _organization(context: SectionContext, realm: Realm) -> dict[str, Any]:
     """Facts about the organization that aren't settings."""
     return {
-        "realm_authentication_methods": authentication_methods(realm, dev=context.node.config.dev),
+        "realm_authentication_methods": authentication_methods(
+            realm, server_methods(context.node.config)
+        ),
         "realm_available_video_chat_providers": {
             key: {"id": number, "name": name}
             for number, (key, name) in VIDEO_CALLS.items()
