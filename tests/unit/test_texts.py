@@ -14,6 +14,7 @@ from tertulia.model.invitations import InvitationStatus
 from tertulia.model.users import Role
 from tertulia.outbound.texts import LANGUAGES as AVAILABLE
 from tertulia.outbound.texts import Texts, language_of, texts
+from tertulia.state.audit_log import _IMPORTS
 from tertulia.wire.pages.html import preferred_language
 from tertulia.wire.pages.mail_pages import NAMES
 
@@ -125,6 +126,7 @@ def test_the_client_names_every_kind_of_audit_record() -> None:
     files = (CODE / "state" / "audit_log.py", *(CODE / "wire").rglob("*.py"))
     code = "\n".join(path.read_text() for path in files if "audit" in path.read_text())
     kinds = {kind for found in recorded.findall(code) for kind in found if kind}
+    kinds |= {*_IMPORTS.values()}
     kinds |= {f"invitation_{status.value}" for status in InvitationStatus} - {"invitation_open"}
     words = CODE.parents[1] / "web" / "words" / "en" / "manage.json"
     named = json.loads(words.read_text())["audit"]["kinds"]

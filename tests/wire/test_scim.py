@@ -396,3 +396,15 @@ async def test_requests_at_the_same_time_create_one_account(directory: Directory
     """As when a directory repeats what took too long."""
     tries = await asyncio.gather(*(directory.ask("POST", "/Users", OKTA_USER) for _ in range(4)))
     assert sorted(one.status_code for one in tries) == [201, 409, 409, 409]
+
+
+async def test_the_audit_log_says_that_the_directory_did_it(directory: Directory) -> None:
+    made = await directory.post("/Users", ENTRA_USER)
+    await directory.refused("GET", "/nowhere")
+    assert (await directory.ask("GET", "/Users", token="wrong")).status_code == 401
+    await directory.org.node.log.catch_up()
+    log = (await directory.org["ann"].get("/audit_log")).ok["records"]
+    failed, *others = [one for one in log if one["kind"] in {"sign_in_failed", "account_created"}]
+    assert (failed["details"], failed["origin"]["way"]) == ({"method": "scim"}, "page")
+    created = next(one for one in others if one["user_id"] == int(made["id"]))
+    assert created["origin"]["way"] == "directory"

@@ -4,10 +4,10 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-Way = Literal["session", "api_key", "access_key", "page", "command_line", "server"]
+Way = Literal["session", "api_key", "access_key", "page", "directory", "command_line", "server"]
 """How a request was authenticated: by a browser session, the account's API key, or another key.
-`page`: by nothing yet, such as a password that is being entered. The operator's command line and
-the server's own jobs need no authentication."""
+`page`: by nothing yet, such as a password that is being entered. `directory`: by a directory
+service's token. The operator's command line and the server's own jobs need no authentication."""
 
 
 class Origin(Struct, frozen=True, kw_only=True, omit_defaults=True):

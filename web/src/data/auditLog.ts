@@ -9,7 +9,7 @@ export interface AuditRecord {
   actor_id: number | null;
   user_id: number | null;
   origin: {
-    way: "session" | "api_key" | "access_key" | "page" | "command_line" | "server";
+    way: "session" | "api_key" | "access_key" | "page" | "directory" | "command_line" | "server";
     address: string;
     agent: string;
     session_id: number | null;

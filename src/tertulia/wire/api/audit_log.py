@@ -30,7 +30,8 @@ class OriginObject(Struct, kw_only=True):
         Way,
         Doc(
             "`session`: a browser session; `api_key`: the account's API key; `access_key`: another"
-            " key of the account; `page`: someone who hadn't signed in; `command_line`: the"
+            " key of the account; `page`: someone who hadn't signed in;"
+            " `directory`: a directory service (SCIM), which acts as an owner; `command_line`: the"
             " server's operator; `server`: the server itself."
         ),
     ]

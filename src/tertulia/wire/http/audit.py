@@ -29,7 +29,9 @@ class RequestOrigin:
         state = self._scope["state"]
         session, key = state.get("session"), state.get("access_key")
         way: Way = "page"
-        if session is not None:
+        if state.get("is_directory"):
+            way = "directory"
+        elif session is not None:
             way = "session"
         elif key is not None:
             way = "access_key"

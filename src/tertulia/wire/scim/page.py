@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute, Route
 from tertulia.domain.accounts.users import first_owner
 from tertulia.domain.organization.moving import require_moved
 from tertulia.model.errors import LastOfKind, NotAuthenticated, Refused, Unavailable
+from tertulia.wire.http import audit
 from tertulia.wire.http.authentication import require_open
 from tertulia.wire.http.errors import MethodNotAllowed, error_response
 from tertulia.wire.http.forms import FORM_BYTES, drained, whole_body
@@ -112,7 +113,9 @@ class _Endpoint:
         is_right = hmac.compare_digest(token.strip().encode(), expected)
         if scheme.lower() != "bearer" or not is_right:
             self._node.request_limits.count(request, None)
+            audit.record(request, "sign_in_failed", details={"method": "scim"})
             raise NotAuthenticated("This needs the token of the setting scim_token.")
+        request.state.is_directory = True
         read_for(request, None)
 
 
