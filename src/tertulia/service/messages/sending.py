@@ -51,7 +51,9 @@ async def compose(
     async def attempt() -> ComposedMessage:
         access = FileAccess(node, author, linked)
         if topic is None and not access.needs_look:
-            return ComposedMessage(content=content, rendered=rendered)
+            return ComposedMessage(
+                content=content, rendered=rendered, opened_attachments=access.own
+            )
         await node.log.durability.settled()
 
         def look(connection: Connection) -> tuple[frozenset[int], frozenset[int]]:
