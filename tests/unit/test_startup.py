@@ -28,6 +28,8 @@ NOT_AT_THE_START = (
     ("httpcore", "requests to other servers"),
     ("aiosmtplib", "mails"),
     ("ldap3", "directories"),
+    ("onelogin", "SAML"),
+    ("xmlsec", "SAML"),
     ("obstore", "files in S3"),
     ("re2", "linkifiers"),
     ("uritemplate", "linkifiers"),

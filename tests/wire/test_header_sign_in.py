@@ -112,9 +112,9 @@ async def test_headers_from_elsewhere_are_ignored_and_logged(
     forged = {**JUNE, "Remote-Email": "ann@example.com", "X-Forwarded-For": "127.0.0.1"}
     async with browser(org, peer) as client:
         response = await client.get("/sign-in/company", headers=sent(forged))
-        assert response.status_code == 400
+        assert response.status_code == 403
         assert SESSION_COOKIE not in client.cookies
-        (line,) = [one for one in caplog.records if "by headers" in one.msg]
+        (line,) = [one for one in caplog.records if one.msg == "refused a sign-in"]
         assert "proxy_trusted" in line.fields["reason"]  # type: ignore[attr-defined]
         # Nor do they sign in anywhere else.
         assert (await client.get("/api/v1/users/me", headers=sent(forged))).status_code == 401
@@ -125,14 +125,14 @@ async def test_a_header_that_a_client_adds_is_not_chosen(org: Organization) -> N
     """The proxy is to replace the client's headers. If it adds its own, nobody is signed in."""
     async with browser(org) as client:
         twice = [*sent(JUNE), (b"remote-user", b"ann")]
-        assert (await client.get("/sign-in/company", headers=twice)).status_code == 400
+        assert (await client.get("/sign-in/company", headers=twice)).status_code == 403
         unnamed = {name: value for name, value in JUNE.items() if name != "Remote-User"}
         response = await client.get("/sign-in/company", headers=sent(unnamed))
-        assert response.status_code == 400
+        assert response.status_code == 403
     assert not org.node.state.identities
 
 
-@pytest.mark.parametrize(("trusted", "status"), [("127.0.0.1", 303), ("10.0.0.1", 400)])
+@pytest.mark.parametrize(("trusted", "status"), [("127.0.0.1", 303), ("10.0.0.1", 403)])
 async def test_the_peer_of_a_real_connection_counts(
     config: Config, trusted: str, status: int
 ) -> None:

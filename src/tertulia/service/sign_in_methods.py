@@ -192,6 +192,29 @@ class HeaderMethod(SignInMethod, kw_only=True, frozen=True, tag="header"):
     groups_separator: Annotated[str, Meta(min_length=1, max_length=1)] = ","
 
 
+class SamlMethod(SignInMethod, kw_only=True, frozen=True, tag="saml"):
+    """An identity provider that speaks SAML 2."""
+
+    metadata_file: _NEEDED
+    """The provider's metadata, as XML."""
+    issuer: str = ""
+    """The provider's entity ID, if the metadata describes several."""
+    provider_starts: bool = False
+    """Whether people can also start at the provider's page of apps. Nothing shows then that this
+    browser asked for it."""
+    id_attribute: str = ""
+    """The attribute with a permanent ID; empty for the NameID."""
+    address_attribute: str = ""
+    """Attributes; if empty or missing, the usual names are tried."""
+    name_attribute: str = ""
+    groups_attribute: str = ""
+
+    def check(self) -> None:
+        _require_file("metadata_file", self.metadata_file)
+        if importlib.util.find_spec("onelogin") is None:
+            raise ValueError("kind saml needs another package: pip install 'tertulia[saml]'")
+
+
 class LdapMethod(SignInMethod, kw_only=True, frozen=True, tag="ldap"):
     """An LDAP directory, such as OpenLDAP or Active Directory. People type their name or address
     and their password there into the ordinary sign-in form."""
@@ -256,6 +279,7 @@ AnySignInMethod = (
     | AppleMethod
     | HeaderMethod
     | LdapMethod
+    | SamlMethod
 )
 
 KINDS: Final[Mapping[str, type[SignInMethod]]] = {

@@ -27,6 +27,7 @@ from tertulia.wire.pages.mail_pages import mail_previews, unsubscribe_pages
 from tertulia.wire.pages.operator_link import operator_link_pages
 from tertulia.wire.pages.providers import provider_pages
 from tertulia.wire.pages.public import public_pages
+from tertulia.wire.pages.saml_sign_in import saml_pages
 from tertulia.wire.pages.sign_in_flow import sign_in_flow_pages
 from tertulia.wire.pages.usual_addresses import call_pages, usual_addresses
 from tertulia.wire.pages.web_client import client_files, installing_pages
@@ -65,6 +66,7 @@ def application(node: HttpNode) -> ASGIApp:
             *archive_pages(node),
             *join_pages(node),
             *header_pages(node),
+            *saml_pages(node),
             *login_pages(node),
             *sign_in_flow_pages(node),
             *provider_pages(node),

@@ -1,23 +1,18 @@
 """Signing in people whom a reverse proxy names in headers."""
 
-import logging
 from functools import partial
 from typing import Final
 
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from tertulia.model.errors import Refused
 from tertulia.model.identities import ProvenIdentity
 from tertulia.service.sign_in_methods import HeaderMethod
-from tertulia.wire.http import sign_in
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.peers import is_from_proxy, peer_of
 from tertulia.wire.pages.form_flow import PageRequest, route_maker
-from tertulia.wire.pages.proven import finish_proven
+from tertulia.wire.pages.proven import finish_proven, not_proven
 from tertulia.wire.pages.sign_in_flow import needs_browser, requested_flow, to_browser
-
-logger = logging.getLogger("tertulia.sign_in")
 
 MAX_GROUPS: Final = 500
 
@@ -38,13 +33,7 @@ async def _sign_in(page: PageRequest, method: HeaderMethod) -> Response:
     try:
         proven = proven_by_headers(page, method)
     except ValueError as error:
-        fields = {"method": method.name, "from": peer_of(page.request), "reason": str(error)}
-        logger.warning("refused a sign-in by headers", extra={"fields": fields})
-        sign_in.log_failed_sign_in(page.request, method.name)
-        raise Refused(
-            f"{method.label} didn't confirm who you are. Ask the people who run this server, who"
-            " find the reason in its log."
-        ) from None
+        return not_proven(page, method, str(error), peer_of(page.request))
     return await finish_proven(page, method, proven, flow)
 
 

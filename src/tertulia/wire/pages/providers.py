@@ -12,23 +12,21 @@ from msgspec import Struct
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 
-from tertulia.domain.accounts import identities, signing_out
-from tertulia.domain.accounts.identities import NotRecognized
+from tertulia.domain.accounts import signing_out
 from tertulia.identity.provider import (
     AuthorizationRequest,
     NotProven,
     ProviderDown,
-    SignedInThere,
 )
 from tertulia.identity.providers import Providers
 from tertulia.model.errors import Refused
-from tertulia.model.users import User
 from tertulia.service.credentials import VaultError
 from tertulia.service.sign_in_methods import SignInMethod
 from tertulia.wire.http import authentication, sign_in
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.request_head import client_network, cookie_name
 from tertulia.wire.pages.form_flow import LOGIN, Link, Page, PageRequest, route_maker, to_sign_in
+from tertulia.wire.pages.proven import recognized, words_of
 from tertulia.wire.pages.sign_in_flow import (
     SignInFlow,
     finish_sign_in,
@@ -165,14 +163,14 @@ class _Pages:
         except NotProven as error:
             return self._refused(page, method, str(error))
         try:
-            user = await _recognized(page, method, there)
+            user = await recognized(page, method, there.identity)
             flow = msgspec.structs.replace(pending.flow, provider_session=there.session[:200])
             response = await finish_sign_in(page, user, method.name, flow)
         except Refused as refusal:
             sign_in.log_failed_sign_in(page.request, method.name)
             return page.note(
                 page.say("sign_in_refused"),
-                _words(page, refusal),
+                words_of(page, refusal),
                 status=403,
                 back=to_sign_in(page.say),
             )
@@ -261,23 +259,3 @@ def _pending(page: PageRequest, method: SignInMethod) -> _Pending | None:
 
 def _forget(page: PageRequest, method: SignInMethod) -> None:
     authentication.add_cookie(page.node.config, page.request, _COOKIE + method.name, "", 0)
-
-
-async def _recognized(page: PageRequest, method: SignInMethod, there: SignedInThere) -> User:
-    node = page.node
-    user: User = await node.log.submit(
-        None,
-        identities.recognize,
-        there.identity,
-        method.rules,
-        await node.vault.credential(0, None),
-        node.config.mail_site,
-        node.renderer.render,
-    )
-    return user
-
-
-def _words(page: PageRequest, refusal: Refused) -> str:
-    if isinstance(refusal, NotRecognized):
-        return page.say(refusal.reason, **refusal.arguments)
-    return page.say.refusal(refusal)

@@ -1,0 +1,162 @@
+"""An identity provider that speaks SAML 2: its metadata, and responses that xmlsec signs."""
+
+import base64
+import datetime
+import secrets
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+from xml.etree import ElementTree
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+ENTITY = "https://id.example.com/saml"
+SITE = "https://chat.example.com"
+ACS = f"{SITE}/sign-in/company/acs"
+AUDIENCE = f"{SITE}/sign-in/company/metadata"
+_METADATA = """<md:EntityDescriptor xmlns:md="urn:oasis:names:tc:SAML:2.0:metadata"
+ entityID="{entity}">
+<md:IDPSSODescriptor protocolSupportEnumeration="urn:oasis:names:tc:SAML:2.0:protocol">
+<md:KeyDescriptor use="signing">
+<ds:KeyInfo xmlns:ds="http://www.w3.org/2000/09/xmldsig#"><ds:X509Data>
+<ds:X509Certificate>{certificate}</ds:X509Certificate></ds:X509Data></ds:KeyInfo></md:KeyDescriptor>
+<md:SingleSignOnService Binding="urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect"
+ Location="https://id.example.com/sso"/></md:IDPSSODescriptor></md:EntityDescriptor>"""
+_RESPONSE = """<samlp:Response xmlns:samlp="urn:oasis:names:tc:SAML:2.0:protocol"
+ xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion" ID="{response_id}" Version="2.0"
+ IssueInstant="{now}" Destination="{acs}"{in_response_to}><saml:Issuer>{issuer}</saml:Issuer>
+<samlp:Status><samlp:StatusCode Value="urn:oasis:names:tc:SAML:2.0:status:Success"/></samlp:Status>
+{assertion}</samlp:Response>"""
+_ASSERTION = """<saml:Assertion xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion"
+ xmlns:xs="http://www.w3.org/2001/XMLSchema" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
+ ID="{assertion_id}" Version="2.0" IssueInstant="{now}"><saml:Issuer>{issuer}</saml:Issuer>
+<saml:Subject><saml:NameID>{name_id}</saml:NameID><saml:SubjectConfirmation
+ Method="urn:oasis:names:tc:SAML:2.0:cm:bearer"><saml:SubjectConfirmationData{end}
+ Recipient="{recipient}"{in_response_to}/></saml:SubjectConfirmation></saml:Subject>
+<saml:Conditions NotBefore="{begin}" NotOnOrAfter="{until}">{audience}</saml:Conditions>
+<saml:AuthnStatement AuthnInstant="{now}" SessionIndex="s"><saml:AuthnContext>
+<saml:AuthnContextClassRef>urn:oasis:names:tc:SAML:2.0:ac:classes:Password</saml:AuthnContextClassRef>
+</saml:AuthnContext></saml:AuthnStatement><saml:AttributeStatement>{attributes}
+</saml:AttributeStatement></saml:Assertion>"""
+
+
+@dataclass
+class SamlIdp:
+    """The provider. `key` and `certificate` are PEM."""
+
+    key: str = field(init=False)
+    certificate: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        pytest.importorskip("onelogin.saml2.auth", reason="needs the extra tertulia[saml]")
+        key = rsa.generate_private_key(65537, 2048)
+        name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "id.example.com")])
+        now = datetime.datetime.now(datetime.UTC)
+        day = datetime.timedelta(days=1)
+        certificate = (
+            x509.CertificateBuilder(name, name, key.public_key(), 1)
+            .not_valid_before(now - day)
+            .not_valid_after(now + day)
+            .sign(key, hashes.SHA256())
+        )
+        pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+        self.key = key.private_bytes(pem, pkcs8, serialization.NoEncryption()).decode()
+        self.certificate = certificate.public_bytes(pem).decode()
+
+    def table(self, place: Path, **more: Any) -> dict[str, Any]:
+        """The table `[[sign_in]]` for it."""
+        file = place / "metadata.xml"
+        body = "".join(self.certificate.strip().split("\n")[1:-1])
+        file.write_text(_METADATA.format(entity=ENTITY, certificate=body))
+        return {
+            "name": "company",
+            "kind": "saml",
+            "title": "Company account",
+            "metadata_file": str(file),
+            **more,
+        }
+
+    def signed(self, xml: str, algorithm: str = "") -> str:
+        """The document with the signature of its root element."""
+        from onelogin.saml2.utils import OneLogin_Saml2_Utils
+
+        more = {"sign_algorithm": algorithm} if algorithm else {}
+        found = OneLogin_Saml2_Utils.add_sign(xml, self.key, self.certificate, **more)
+        text = found.decode() if isinstance(found, bytes) else found
+        return text.removeprefix("<?xml version='1.0' encoding='utf-8'?>").strip()
+
+    def response(
+        self,
+        request_id: str = "",
+        *,
+        signs: str = "assertion",
+        name_id: str = "june-17",
+        age: int = 0,
+        audience: str | None = AUDIENCE,
+        recipient: str = ACS,
+        issuer: str = ENTITY,
+        confirms: str | None = None,
+        ends: bool = True,
+        algorithm: str = "",
+        **attributes: str,
+    ) -> str:
+        """A response as XML, issued `age` seconds ago. `signs` is what is signed: the assertion,
+        the response, both, or nothing. `confirms` is the request that the assertion answers, if it
+        isn't `request_id`."""
+        now = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=age)
+        until = _time(now + datetime.timedelta(minutes=5))
+        attributes = attributes or {"email": "june@example.com", "displayName": "June Park"}
+        confirmed = request_id if confirms is None else confirms
+        values = {
+            "now": _time(now),
+            "begin": _time(now - datetime.timedelta(minutes=1)),
+            "until": until,
+            "issuer": issuer,
+        }
+        restriction = (
+            "<saml:AudienceRestriction><saml:Audience>{}</saml:Audience></saml:AudienceRestriction>"
+        )
+        assertion = _ASSERTION.format(
+            assertion_id=f"_a{secrets.token_hex(16)}",
+            name_id=name_id,
+            recipient=recipient,
+            end=f' NotOnOrAfter="{until}"' if ends else "",
+            in_response_to=f' InResponseTo="{confirmed}"' if confirmed else "",
+            audience="" if audience is None else restriction.format(audience),
+            attributes="".join(
+                f'<saml:Attribute Name="{name}"><saml:AttributeValue xsi:type="xs:string">{value}'
+                "</saml:AttributeValue></saml:Attribute>"
+                for name, text in attributes.items()
+                for value in text.split("|")
+            ),
+            **values,
+        )
+        if signs in {"assertion", "both"}:
+            assertion = self.signed(assertion, algorithm)
+        response = _RESPONSE.format(
+            response_id=f"_r{secrets.token_hex(16)}",
+            acs=ACS,
+            in_response_to=f' InResponseTo="{request_id}"' if request_id else "",
+            assertion=assertion,
+            **values,
+        )
+        return self.signed(response, algorithm) if signs in {"response", "both"} else response
+
+
+def request_id_of(url: str) -> str:
+    """The ID of the request in the URL that the browser is sent to."""
+    parts = urlsplit(url)
+    assert f"{parts.scheme}://{parts.netloc}{parts.path}" == "https://id.example.com/sso"
+    (sent,) = parse_qs(parts.query)["SAMLRequest"]
+    request = ElementTree.fromstring(zlib.decompress(base64.b64decode(sent), -15))
+    assert request.attrib["AssertionConsumerServiceURL"] == ACS
+    return request.attrib["ID"]
+
+
+def _time(when: datetime.datetime) -> str:
+    return when.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,282 @@
+"""Signing in with SAML 2, and forged responses."""
+
+import base64
+import logging
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from tertulia.app.composition import asgi
+from tertulia.model.users import Role
+from tertulia.service.config import Config
+from tertulia.service.sign_in_methods import methods_from
+from tests.emails import no_email_job
+from tests.saml_provider import ACS, AUDIENCE, SITE, SamlIdp, request_id_of
+from tests.support import Newcomer, Organization, new_organization
+from tests.wire.test_app_sign_in import OTP, decoded_key, mobile_result
+
+pytestmark = pytest.mark.usefixtures(no_email_job.__name__, "no_logged_errors")
+
+SESSION = "__Host-tertulia_session"
+
+
+@pytest.fixture(scope="module")
+def idp() -> SamlIdp:
+    return SamlIdp()
+
+
+@asynccontextmanager
+async def organization(
+    config: Config, idp: SamlIdp, place: Path, **more: Any
+) -> AsyncIterator[Organization]:
+    methods = methods_from([idp.table(place, **more)])
+    own = msgspec.structs.replace(config, sign_in=methods, external_url=SITE)
+    async with new_organization(own, others=(Newcomer("ben"),)) as org:
+        yield org
+
+
+@pytest.fixture
+async def org(config: Config, idp: SamlIdp, tmp_path: Path) -> AsyncIterator[Organization]:
+    async with organization(config, idp, tmp_path) as made:
+        yield made
+
+
+@asynccontextmanager
+async def browser(org: Organization) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(app=asgi(org.node))
+    async with httpx.AsyncClient(transport=transport, base_url=SITE) as client:
+        yield client
+
+
+async def begun(client: httpx.AsyncClient, query: str = "") -> str:
+    """Begin, and return the request's ID."""
+    response = await client.get(f"/sign-in/company{query}")
+    assert response.status_code == 302
+    return request_id_of(response.headers["location"])
+
+
+async def brought(client: httpx.AsyncClient, xml: str) -> httpx.Response:
+    """Send the response as the provider's page does: from another site, so without cookies."""
+    sent = {"SAMLResponse": base64.b64encode(xml.encode()).decode(), "RelayState": "/evil"}
+    headers = {"Origin": "https://id.example.com", "Sec-Fetch-Site": "cross-site", "Cookie": ""}
+    return await client.post("/sign-in/company/acs", data=sent, headers=headers)
+
+
+async def finished(client: httpx.AsyncClient, xml: str) -> httpx.Response:
+    response = await brought(client, xml)
+    assert response.status_code == 303, response.text
+    return await client.get(response.headers["location"])
+
+
+@pytest.mark.parametrize("signs", ["assertion", "response", "both"])
+async def test_people_sign_in(org: Organization, idp: SamlIdp, signs: str) -> None:
+    async with browser(org) as client:
+        request_id = await begun(client, "?next=/%23recent")
+        response = await finished(client, idp.response(request_id, signs=signs))
+        assert (response.status_code, response.headers["location"]) == (303, "/#recent")
+        assert SESSION in client.cookies
+    user = org.node.state.user_with_address("june@example.com")
+    assert user is not None
+    assert (user.full_name, user.role) == ("June Park", Role.MEMBER)
+    async with browser(org) as client:
+        xml = idp.response(await begun(client), signs=signs, email="new@example.com")
+        assert (await finished(client, xml)).status_code == 303
+    assert org.node.state.user_with_address("new@example.com") is None, "the ID counts"
+
+
+async def test_the_mobile_app_gets_its_key(org: Organization, idp: SamlIdp) -> None:
+    async with browser(org) as client:
+        request_id = await begun(client, f"?mobile_flow_otp={OTP}")
+        xml = idp.response(request_id, email="ben@example.com")
+        result = mobile_result(await finished(client, xml))
+    assert decoded_key(result["otp_encrypted_api_key"]) == org["ben"].api_key
+
+
+async def test_roles_follow_the_provider_s_groups(
+    config: Config, idp: SamlIdp, tmp_path: Path
+) -> None:
+    roles = {"administrator": "chat-admins"}
+    async with organization(config, idp, tmp_path, roles=roles) as org:
+        for groups, role in (("staff|chat-admins", Role.ADMINISTRATOR), ("staff", Role.MEMBER)):
+            async with browser(org) as client:
+                xml = idp.response(await begun(client), email="june@example.com", groups=groups)
+                assert (await finished(client, xml)).status_code == 303
+            user = org.node.state.user_with_address("june@example.com")
+            assert user is not None
+            assert user.role is role
+
+
+async def test_sign_in_can_begin_at_the_provider_if_the_settings_allow_it(
+    config: Config, idp: SamlIdp, tmp_path: Path
+) -> None:
+    async with organization(config, idp, tmp_path, provider_starts=True) as org:
+        async with browser(org) as client:
+            xml = idp.response()
+            response = await finished(client, xml)
+            assert (response.status_code, response.headers["location"]) == (303, "/")
+            assert SESSION in client.cookies
+        async with browser(org) as other:
+            assert (await brought(other, xml)).status_code == 403, "an assertion counts once"
+
+
+async def test_it_may_not_begin_there_otherwise(org: Organization, idp: SamlIdp) -> None:
+    async with browser(org) as client:
+        assert (await finished(client, idp.response())).status_code == 403
+        assert SESSION not in client.cookies
+
+
+async def test_the_response_belongs_to_the_browser_that_began(
+    org: Organization, idp: SamlIdp
+) -> None:
+    """Nobody can sign someone else in to an account of their choice, or use a stolen response."""
+    async with browser(org) as one, browser(org) as other:
+        xml = idp.response(await begun(one))
+        await begun(other)
+        response = await brought(other, xml)
+        path = response.headers["location"]
+        assert (await other.get(path)).status_code == 400
+        assert SESSION not in other.cookies
+        assert (await one.get(path)).status_code == 400, "the answer was used"
+        assert (await brought(one, xml)).status_code == 403, "so was the assertion"
+        # An answer that this server didn't check.
+        assert (await one.get("/sign-in/company/acs?answer=x")).status_code == 400
+
+
+def without_signature(xml: str) -> str:
+    return re.sub(r"<ds:Signature.*?</ds:Signature>", "", xml, flags=re.S)
+
+
+def assertion_in(xml: str) -> str:
+    match = re.search(r"<saml:Assertion.*?</saml:Assertion>", xml, re.S)
+    assert match is not None
+    return match[0]
+
+
+def evil(xml: str, new_id: str | None = "_evil") -> str:
+    """The signed assertion, for someone else and without the signature."""
+    forged = without_signature(assertion_in(xml)).replace("june", "ann")
+    return forged if new_id is None else re.sub(r' ID="[^"]*"', f' ID="{new_id}"', forged, count=1)
+
+
+def wrapped(xml: str, how: str) -> str:
+    """Known ways to show one assertion to the signature's check and another to the program."""
+    signed = assertion_in(xml)
+    signature = re.search(r"<ds:Signature.*?</ds:Signature>", signed, re.S)
+    assert signature is not None
+    match how:
+        case "evil first":
+            return xml.replace(signed, evil(xml) + signed)
+        case "evil last":
+            return xml.replace(signed, signed + evil(xml))
+        case "same ID":
+            return xml.replace(signed, evil(xml, None) + signed)
+        case "signed inside evil":
+            forged = evil(xml)
+            return xml.replace(
+                signed, forged.replace("<saml:Subject>", f"{signed}<saml:Subject>", 1)
+            )
+        case "signed inside evil's signature":
+            inner = signature[0].replace(
+                "</ds:Signature>",
+                f"<ds:Object>{without_signature(signed)}</ds:Object></ds:Signature>",
+            )
+            forged = evil(xml)
+            return xml.replace(
+                signed, forged.replace("</saml:Issuer>", f"</saml:Issuer>{inner}", 1)
+            )
+        case "signed in the extensions":
+            moved = f"<samlp:Extensions>{signed}</samlp:Extensions>"
+            return xml.replace(signed, evil(xml)).replace(
+                "<samlp:Status>", f"{moved}<samlp:Status>"
+            )
+        case "comment in the name":
+            return xml.replace("june@example.com", "ann@example.com<!-- -->.evil.com")
+    raise ValueError(how)
+
+
+WRAPPINGS = (
+    *("evil first", "evil last", "same ID", "signed inside evil"),
+    *("signed inside evil's signature", "signed in the extensions", "comment in the name"),
+)
+
+
+@pytest.mark.parametrize("how", WRAPPINGS)
+async def test_wrapped_signatures_are_refused(org: Organization, idp: SamlIdp, how: str) -> None:
+    async with browser(org) as client:
+        xml = wrapped(idp.response(await begun(client)), how)
+        assert "ann" in xml
+        assert (await brought(client, xml)).status_code == 403
+        assert SESSION not in client.cookies
+    assert not org.node.state.identities
+
+
+ENTITY_BOMB = '<!DOCTYPE r [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;">]>'
+FILE_ENTITY = '<!DOCTYPE r [<!ENTITY f SYSTEM "file:///etc/passwd">]>'
+
+
+async def test_forged_responses_are_refused(
+    org: Organization, idp: SamlIdp, caplog: pytest.LogCaptureFixture
+) -> None:
+    stranger = SamlIdp()
+    other = "https://other.example.com"
+    sha1 = "http://www.w3.org/2000/09/xmldsig#rsa-sha1"
+    async with browser(org) as client:
+        request_id = await begun(client)
+        good = idp.response(request_id)
+        forged = {
+            "unsigned": idp.response(request_id, signs="nothing"),
+            "signature removed": without_signature(good),
+            "another key": stranger.response(request_id),
+            "changed": good.replace("june", "ann"),
+            "weak algorithm": idp.response(request_id, algorithm=sha1),
+            "another audience": idp.response(request_id, audience=f"{other}/metadata"),
+            "no audience": idp.response(request_id, audience=None),
+            "another recipient": idp.response(request_id, recipient=f"{other}/acs"),
+            "recipient that begins alike": idp.response(request_id, recipient=f"{ACS}.evil"),
+            "another issuer": idp.response(request_id, issuer=other),
+            "another request": idp.response(request_id, confirms="_other"),
+            "no request": idp.response(request_id, confirms=""),
+            "expired": idp.response(request_id, age=3600),
+            "early": idp.response(request_id, age=-3600),
+            "no end": idp.response(request_id, ends=False),
+            "entities": ENTITY_BOMB + good.replace("june-17", "&b;"),
+            "a file": FILE_ENTITY + good.replace("june-17", "&f;"),
+            "not XML": "x",
+            "empty": "",
+        }
+        for name, xml in forged.items():
+            caplog.clear()
+            response = await brought(client, xml)
+            if response.status_code == 429:
+                pytest.fail("too many rows for the limit of guesses")
+            assert response.status_code == 403, name
+            (line,) = [one for one in caplog.records if one.msg == "refused a sign-in"]
+            assert line.fields["reason"], name  # type: ignore[attr-defined]
+            assert line.fields["reason"] not in response.text  # type: ignore[attr-defined]
+        assert not org.node.state.identities
+        assert (await finished(client, good)).status_code == 303
+
+
+async def test_the_provider_gets_this_server_s_metadata(org: Organization) -> None:
+    async with browser(org) as client:
+        response = await client.get("/sign-in/company/metadata")
+    assert response.headers["content-type"].startswith("application/samlmetadata+xml")
+    assert f'entityID="{AUDIENCE}"' in response.text
+    assert f'Location="{ACS}"' in response.text
+
+
+def test_mistakes_are_said_at_the_start(tmp_path: Path, idp: SamlIdp) -> None:
+    table = idp.table(tmp_path)
+    for more, said in (
+        ({"metadata_file": "/nowhere.xml"}, "metadata_file: can't read /nowhere.xml: No such file"),
+        ({"metadata_file": ""}, "metadata_file can't be empty"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            methods_from([{**table, **more}])
+    assert logging.getLogger("tertulia.sign_in")
