@@ -13,6 +13,7 @@ from tertulia.model.exports import ExportKind
 from tertulia.service.config import Config
 from tertulia.store.database import LONG
 from tertulia.store.store import database_at
+from tertulia.store.transfer import Progress
 
 
 class MadeExport:
@@ -45,9 +46,13 @@ class MadeExport:
 
 
 async def export_of(
-    config: Config, directory: Path, kind: ExportKind, form: ExportFormat = ExportFormat.ZULIP
+    config: Config,
+    directory: Path,
+    kind: ExportKind,
+    form: ExportFormat = ExportFormat.ZULIP,
+    progress: Progress = lambda *_: None,
 ) -> MadeExport:
-    """Export the organization of this configuration."""
+    """Export the organization of this configuration. `progress` is called in another thread."""
     file = directory / f"{kind.value}.{form}.tar.gz"
 
     def write() -> ExportResult:
@@ -61,7 +66,7 @@ async def export_of(
                 form,
                 host="chat.test",
                 now=1_700_000_000,
-                progress=lambda *_: None,
+                progress=progress,
             )
 
     return MadeExport(file, await asyncio.to_thread(write))

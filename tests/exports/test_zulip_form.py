@@ -1,6 +1,8 @@
 """Exports in Zulip's form: tables, rows, and files."""
 
+import asyncio
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 from tertulia.exports import zulip_messages
 from tertulia.model.exports import ExportKind
 from tests.exports.made import MadeExport, export_of
-from tests.support import Organization
+from tests.support import Organization, until
 
 pytestmark = pytest.mark.anyio
 
@@ -160,3 +162,47 @@ async def test_an_unlinked_message_has_rows_of_nobody(org: Organization, tmp_pat
     made = await full(org, tmp_path)
     rows: list[Any] = made.rows("zerver_usermessage")
     assert lonely not in {row["message"] for row in rows if row["user_profile"] != ann.user_id}
+
+
+async def test_what_changes_meanwhile_is_as_it_was_at_the_beginning(
+    org: Organization, tmp_path: Path
+) -> None:
+    ann, ben = org["ann"], org["ben"]
+    await org.channel("square", "ann", "ben")
+    path = await ann.upload("gone.txt", b"gone")
+    edited = await ann.send("square", "t", "as it was")
+    deleted = await ann.send("square", "t", f"[gone](/user_uploads/{path})")
+    moved = await ann.send("square", "t", "stays there")
+    erased = await ben.send("square", "t", "from someone")
+    (attachment,) = org.node.state.attachments
+    begun, changed = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def wait(what: str, *_: object) -> None:
+        loop.call_soon_threadsafe(begun.set)
+        assert changed.wait(60)
+
+    making = asyncio.create_task(
+        export_of(org.node.config, tmp_path, ExportKind.FULL, progress=wait)
+    )
+    await begun.wait()
+    assert (await ann.patch(f"/messages/{edited}", content="as it is now")).ok
+    assert (await ann.patch(f"/messages/{moved}", topic="elsewhere")).ok
+    assert (await ann.delete(f"/messages/{deleted}")).ok
+    assert (await ann.delete(f"/attachments/{attachment.id}")).ok
+    await until(lambda: not len(org.node.state.removed_files))
+    later = await ben.send("square", "t", "too late")
+    assert (await ann.delete(f"/users/{ben.user_id}", actions={"delete_profile": True})).ok
+    changed.set()
+    made = await making
+    rows = {row["id"]: row for row in made.rows("zerver_message")}
+    assert len(rows) == len(made.rows("zerver_message"))
+    assert rows[edited]["content"] == "as it was"
+    assert rows[moved]["subject"] == "t"
+    assert deleted in rows
+    assert later not in rows
+    assert rows[erased]["content"] == "from someone"
+    assert ben.email in {row["delivery_email"] for row in made.rows("zerver_userprofile")}
+    # Files have no snapshot: the report says what is gone.
+    assert made.result.missing == [path]
+    assert [row["path_id"] for row in made.rows("zerver_attachment")] == [path]

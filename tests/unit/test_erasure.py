@@ -4,10 +4,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tertulia.domain.accounts import erasing
 from tertulia.domain.accounts.data_exports import KEPT_DAYS
+from tertulia.imports.progress import FACT, Progress
+from tertulia.imports.report import ImportReport
 from tertulia.jobs import upkeep
 from tertulia.jobs.exports import exports
 from tertulia.jobs.files import FileCleanup
@@ -15,7 +18,7 @@ from tertulia.jobs.upkeep import erased_once, words_forgotten_once
 from tertulia.log import replica
 from tertulia.model.sessions import LIFETIME
 from tertulia.service.config import Config
-from tertulia.store import personal_data
+from tertulia.store import installation, personal_data
 from tests.emails import no_email_job
 from tests.pictures import picture
 from tests.support import Organization, Person, new_organization
@@ -187,3 +190,19 @@ def test_the_privacy_page_states_the_periods_that_apply() -> None:
         f" {config.backup_keep_weeks} weeks",
     ):
         assert period in page
+
+
+async def test_samples_of_an_import_are_forgotten(org: Organization) -> None:
+    zoe, _ = await live(org)
+    report = ImportReport()
+    report.change("people", "The email address isn't valid.", "zoe@xqword.example")
+    report.count("people", 7)
+    progress = Progress(fingerprint="f", kind="zulip", origin="Zulip 11", report=report)
+    stored = msgspec.json.encode(progress).decode()
+    await org.node.store.write(lambda c: installation.put(c, FACT, stored))
+    await erase(org, zoe.user_id)
+    left = await org.node.store.read(lambda c: installation.value(c, FACT))
+    assert "xqword" not in (left or "")
+    kept = msgspec.json.decode(left or "", type=Progress).report
+    assert kept.imported == {"people": 7}
+    assert [one.count for one in kept.changed.values()] == [1]

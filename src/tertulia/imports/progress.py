@@ -11,10 +11,11 @@ from tertulia.imports.channels import memberships
 from tertulia.imports.records import SourceMessage, SourceOrganization, SourceSubscription
 from tertulia.imports.report import ImportReport
 from tertulia.imports.source import MessageBatch, Source, SourceError
+from tertulia.store import installation
 
 logger = logging.getLogger("tertulia.imports")
 
-FACT: Final = "import"
+FACT: Final = installation.IMPORT
 """The fact of the installation with the progress of the newest import."""
 IDS_FACT: Final = "import_ids"
 """The fact with the IDs that it assigned, until it ends."""

@@ -17,6 +17,8 @@ from tertulia.store.database import Connection, DatabaseError, TextRow
 SCHEMA_VERSION = "schema_version"
 SECRET = "secret"  # noqa: S105 (the key of the fingerprint, not the secret)
 
+IMPORT = "import"
+"""The progress and report of the newest import, as JSON."""
 CHANNEL = "channel"
 """The key of a random word in the name of PostgreSQL's notification channel, so that other users
 of the server can't guess the channel."""

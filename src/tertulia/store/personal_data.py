@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from tertulia.model.channels import Subscription
 from tertulia.model.messages import Flag, Message, MessageEdit
-from tertulia.store import editing
+from tertulia.store import editing, installation
 from tertulia.store.codec import MESSAGE_COLUMNS, TOPIC_NAME, message_of
 from tertulia.store.database import Connection
 
@@ -169,9 +169,25 @@ AT_ONCE: Final = 5000
 """Rows per transaction, so that others can write in between."""
 
 
+def _forget_samples(connection: Connection) -> None:
+    """Remove the samples from the report of the newest import, which have names and addresses."""
+    stored = installation.value(connection, installation.IMPORT)
+    if stored is None:
+        return
+    progress = msgspec.json.decode(stored)
+    report = progress.get("report", {})
+    remarks = [*report.get("skipped", {}).values(), *report.get("changed", {}).values()]
+    if any(one.get("samples") for one in remarks):
+        for one in remarks:
+            one["samples"] = []
+        installation.put(connection, installation.IMPORT, msgspec.json.encode(progress).decode())
+
+
 def erase_rows(connection: Connection, user_id: int, bot_ids: Iterable[int]) -> bool:
     """Delete up to `AT_ONCE` rows with traces of an erased person in each table: presence, usage,
-    flags, read state, queues, and webhooks of their bots. Return whether some may be left."""
+    flags, read state, queues, webhooks of their bots, and samples of imports. Return whether some
+    may be left."""
+    _forget_samples(connection)
     targets = [(table, "user_id", column, user_id) for table, column in USAGE_TABLES.items()]
     for bot_id in bot_ids:
         targets += [(table, "bot_id", column, bot_id) for table, column in _WEBHOOKS.items()]
