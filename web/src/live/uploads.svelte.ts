@@ -145,28 +145,56 @@ const atOnce: Way = (file, progress, cancelling) =>
     request.send(form);
   });
 
-const inPieces: Way = async (file, progress, cancelling) => {
+const inPieces: Way = async (file, progress, cancelling) =>
+  storedIn((await sendPieces(file, { retries: RETRIES }, progress, cancelling)).text);
+
+/** Delays before retries, in milliseconds. */
+const RETRIES = [500, 2000, 5000, 10_000, 20_000];
+/** Large files survive an hour without a connection. */
+const PATIENT_RETRIES = [...RETRIES, ...Array<number>(120).fill(30_000)];
+
+/** Upload an export of another chat server, which continues an interrupted upload of the same file.
+ * Returns its key. Rejects with a UploadError; never settles if it's canceled. */
+export async function uploadExport(
+  file: File,
+  progress: (sent: number) => void,
+  cancelling: (cancel: () => void) => void,
+): Promise<string> {
+  const how = { purpose: "import", retries: PATIENT_RETRIES };
+  const { url } = await sendPieces(file, how, progress, cancelling);
+  return url.slice(url.lastIndexOf("/") + 1);
+}
+
+async function sendPieces(
+  file: File,
+  how: { purpose?: string; retries: number[] },
+  progress: (sent: number) => void,
+  cancelling: (cancel: () => void) => void,
+): Promise<{ url: string; text: string }> {
   const { Upload: Tus } = await import("tus-js-client");
+  const purpose = how.purpose ?? "";
   return new Promise((resolve, reject) => {
     const upload = new Tus(file, {
       endpoint: "/api/v1/tus",
       chunkSize: PIECE,
-      retryDelays: [500, 2000, 5000, 10_000, 20_000],
+      retryDelays: how.retries,
       removeFingerprintOnSuccess: true,
-      metadata: { filename: file.name, filetype: file.type },
+      fingerprint: async () =>
+        ["tertulia", purpose, file.name, file.type, file.size, file.lastModified].join("-"),
+      metadata: { filename: file.name, filetype: file.type, ...(purpose ? { purpose } : {}) },
       headers: { "X-CSRF-Token": csrfToken() },
       onProgress: (sent, all) => progress(all ? sent / all : 0),
+      // Also offline, where the default gives up.
+      onShouldRetry: (error) => {
+        const status = error.originalResponse?.getStatus() ?? 0;
+        return status < 400 || status >= 500 || status === 409 || status === 423;
+      },
       onError: (error) => {
         const body = "originalResponse" in error ? error.originalResponse?.getBody() : undefined;
         reject(new UploadError(body ? messageIn(body) : words.compose.fileFailed));
       },
-      onSuccess: ({ lastResponse }) => {
-        try {
-          resolve(storedIn(lastResponse.getBody()));
-        } catch (error) {
-          reject(error as Error);
-        }
-      },
+      onSuccess: ({ lastResponse }) =>
+        resolve({ url: upload.url ?? "", text: lastResponse.getBody() }),
     });
     cancelling(() => void upload.abort(true).catch(() => {}));
     upload
@@ -177,7 +205,7 @@ const inPieces: Way = async (file, progress, cancelling) => {
       })
       .catch(() => upload.start());
   });
-};
+}
 
 function messageIn(text: string): string {
   try {
