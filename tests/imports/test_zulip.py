@@ -1,7 +1,10 @@
 """Importing Zulip's exports: every kind of record, at several levels, and damaged exports."""
 
+import asyncio
 import json
+import os
 import random
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -21,6 +24,8 @@ from tertulia.imports.zulip.links import LocalLinks
 from tertulia.imports.zulip.source import ZulipExport
 from tertulia.imports.zulip.subscriptions import LAST, logged_spans
 from tertulia.imports.zulip.tables import tables
+from tertulia.jobs.imports import only_import
+from tertulia.jobs.programs import environment_of
 from tertulia.model.channels import TopicsPolicy
 from tertulia.model.groups import Members, SystemGroup
 from tertulia.model.messages import Flag
@@ -710,6 +715,43 @@ def test_two_imports_cannot_run_at_once(words: tuple[str, ...], tmp_path: Path) 
         result = run("import", *words, *place.flags, typed="k" * 32)
     assert result.exit_code == 1
     assert "Another import is running" in result.output
+
+
+def test_live_sends_no_report_and_names_the_next_command(tmp_path: Path) -> None:
+    archive = ZulipExportBuilder().packed(tmp_path)
+    place = Place(tmp_path / "data", "")
+    result = run("import", "zulip", "--live", *place.flags, str(archive))
+    assert result.exit_code == 0, result.output
+    assert "tertulia import zulip-live" in result.output
+    assert "Forgot password" not in result.output
+    # People there will write messages with the next IDs.
+    with closing(database_at(place.data_dir, "").connect(readonly=True, limits=READING)) as reading:
+        assert reading.query("SELECT max(id) FROM messages") == [(108,)]
+
+
+async def test_imports_with_other_data_directories_wait_for_each_other(
+    config: Config, tmp_path: Path
+) -> None:
+    archive = ZulipExportBuilder().packed(tmp_path)
+    other = [sys.executable, "-m", "tertulia", "import", "zulip", str(archive)]
+    here = msgspec.structs.replace(
+        config, data_dir=str(tmp_path / "other") if config.database_url else config.data_dir
+    )
+
+    async def second() -> tuple[int | None, str]:
+        process = await asyncio.create_subprocess_exec(
+            *other, env=environment_of(here, os.environ), stderr=asyncio.subprocess.PIPE
+        )
+        _, said = await process.communicate()
+        return process.returncode, said.decode()
+
+    async with opened_log(config, print) as log:
+        # Held by another machine.
+        code, said = await only_import(log, tmp_path / "elsewhere", second)
+        assert code == 1
+        assert "Another import into this organization is running" in said
+        assert log.state.is_empty
+    assert (await second())[0] == 0
 
 
 async def test_crafted_rows_leave_an_organization_that_can_be_opened(

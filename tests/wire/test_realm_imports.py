@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import secrets
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from tertulia.service.config import Config
 from tertulia.service.node import Node
 from tests.imports import mattermost_export
 from tests.imports.zulip_export import ANN, ZulipExportBuilder, message
+from tests.s3 import ACCESS_KEY, SECRET_KEY, S3Server
 from tests.support import (
     Organization,
     Person,
@@ -463,6 +465,21 @@ async def test_files_and_records_that_are_old_are_deleted(
         await org.do(*(DataImportSet(data_import=one) for one in many))
         await org.node.log.submit(None, imports.expire)
         assert len((await ann.get("/imports")).ok["imports"]) == MAX_RECORDS
+
+
+async def test_the_file_can_be_in_a_bucket(config: Config, bucket: S3Server, export: bytes) -> None:
+    prefix = secrets.token_hex(4)
+    stored = msgspec.structs.replace(
+        config,
+        files_url=bucket.url(prefix),
+        s3_access_key_id=ACCESS_KEY,
+        s3_secret_access_key=SECRET_KEY,
+    )
+    async with new_organization(stored) as org:
+        await started(org, export)
+        done = await ended(org)
+        assert (done.state, done.reason) == (ImportState.FINISHED, "")
+        await until(lambda: not bucket.objects(f"{prefix}/imports/"))
 
 
 async def test_people_are_invited_in_one_step(config: Config, export: bytes) -> None:

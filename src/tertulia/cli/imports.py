@@ -114,7 +114,7 @@ def _run(
     for line in _lines(progress, is_dry=is_dry):
         typer.echo(line)
     if not is_dry:
-        typer.echo(_next_step(invited))
+        typer.echo(_FOLLOW if is_followed else _next_step(invited))
 
 
 async def _imported(
@@ -208,6 +208,13 @@ def _lines(progress: Progress, *, is_dry: bool) -> list[str]:
             lines.append(f"  {one.count:>10,}  {one.kind}. {one.reason}")
             lines += [f"              {sample}" for sample in one.samples[:2]]
     return lines
+
+
+_FOLLOW = (
+    "Next: run `tertulia import zulip-live` with the address of the Zulip server, so that what"
+    " people write there arrives here. When they are to use this server, run `tertulia import"
+    " finish`."
+)
 
 
 def _next_step(invited: int | None) -> str:

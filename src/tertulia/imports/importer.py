@@ -174,7 +174,6 @@ class Importer:
             before = msgspec.json.decode(stored, type=Progress)
             if before.fingerprint == survey.fingerprint:
                 before.request_id = self._request_id
-                before.resumed_at, before.resumed_messages = time.time(), before.messages
                 self._progress = before
                 self._ids = Identifiers(msgspec.json.decode(ids or "{}"))
                 self._linked = linked
@@ -199,7 +198,6 @@ class Importer:
             is_new=is_new,
             keep_ids=self._source.keeps_ids and is_new,
             started_at=time.time(),
-            resumed_at=time.time(),
             request_id=self._request_id,
         )
         return True
@@ -311,6 +309,7 @@ class Importer:
         self, made: OrganizationChanges, organization: SourceOrganization, files: SourceFiles
     ) -> None:
         progress = self._progress
+        progress.resumed_at, progress.resumed_messages = time.time(), progress.messages
         _, plan = memberships(organization.subscriptions)
         writer = MessageWriter(
             self._ids,

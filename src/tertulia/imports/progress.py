@@ -51,7 +51,7 @@ class Progress(Struct, kw_only=True):
     started_at: float = 0
     ended_at: float = 0
     resumed_at: float = 0
-    """When it began or was last continued (UNIX seconds), and how many messages it had then."""
+    """When it last began to write messages (UNIX seconds), and how many it had then."""
     resumed_messages: int = 0
     request_id: int = 0
     """The import's ID if an owner started it in the browser, or 0."""
