@@ -39,7 +39,7 @@ async def due_emails(org: Organization) -> list[RenderedMail]:
 
 def link_path(letter: RenderedMail) -> str:
     """The path of the link in the email."""
-    (found,) = re.findall(r"http://chat\.test(/(?:join|confirm|reset)/\S+)", letter.text)
+    (found,) = re.findall(r"http://chat\.test(/(?:join|confirm|reset|login/link)/\S+)", letter.text)
     assert f'href="http://chat.test{found}"' in letter.html
     path: str = found
     return path

@@ -438,6 +438,78 @@ async def test_a_reset_password_is_not_enough(org: Organization, clock: TestCloc
     assert (page.status_code, bool(session_cookie(browser))) == (303, True)
 
 
+# What the organization requires
+
+
+REQUIRED = {"second_factor_required_for": "members", "second_factor_grace_days": 3}
+DAY = 86400
+
+
+async def test_only_owners_require_a_second_factor(org: Organization, clock: TestClock) -> None:
+    (await org["adam"].patch("/realm", **REQUIRED)).refused("UNAUTHORIZED_PRINCIPAL")
+    (await org["ann"].patch("/realm", **REQUIRED)).ok
+    due = int(clock()) + 3 * DAY
+    assert (await org["ben"].get(FACTORS)).ok["required_from"] == due
+    await org.change_realm(second_factor_required_for="administrators")
+    assert (await org["ben"].get(FACTORS)).ok["required_from"] is None
+    assert (await org["adam"].get(FACTORS)).ok["required_from"] == due
+    await org.change_realm(second_factor_required_for="everyone")
+    clock.ahead += DAY
+    late = await org.add("late")
+    assert (await late.get(FACTORS)).ok["required_from"] == int(clock()) + 3 * DAY
+
+
+async def test_people_are_reminded_then_have_to_set_it_up(
+    org: Organization, clock: TestClock
+) -> None:
+    (await org["ann"].patch("/realm", **REQUIRED)).ok
+    browser = signed_out_browser(org)
+    page = await browser.http.post("/login?next=/%23x", data=BEN)
+    assert (page.status_code, "in 3 days" in page_text(page)) == (200, True)
+    assert 'href="/#x"' in page.text
+    (await browser.get("/users/me")).ok
+    (await org.nobody.post("/fetch_api_key", **BEN)).ok
+    clock.ahead += 3 * DAY
+    # The session has ended; the key still works.
+    (await browser.get("/users/me")).refused("UNAUTHORIZED", 401)
+    (await org["ben"].get("/users/me")).ok
+    for path in ("/fetch_api_key", "/sessions"):
+        refused = await org.nobody.post(path, **BEN)
+        assert "requires" in refused.refused("SECOND_FACTOR_REQUIRED", 403)["msg"]
+    browser = signed_out_browser(org)
+    page = await browser.http.post("/login?next=/%23x", data=BEN)
+    assert session_cookie(browser) is None
+    assert "<svg" in page.text
+    found = re.search(r"<code>([A-Z2-7 ]+)</code>", page.text)
+    assert found
+    app = pyotp.TOTP(found[1].replace(" ", ""))
+    wrong = await browser.http.post("/login/set-up", data={"step": step_in(page), "code": "1"})
+    assert (wrong.status_code, found[0] in wrong.text) == (403, True)
+    right = {"step": step_in(wrong), "code": app.at(int(clock()))}
+    page = await browser.http.post("/login/set-up", data=right)
+    assert session_cookie(browser) is None
+    codes = re.findall(r"\b[a-z2-7]{5}-[a-z2-7]{5}\b", page.text.partition("<pre>")[2])
+    assert len(codes) == 10
+    done = {"step": step_in(page), "done": "yes"}
+    page = await browser.http.post("/login/set-up", data=done)
+    assert (page.status_code, page.headers["location"]) == (303, "/#x")
+    (await browser.get("/users/me")).ok
+    # Neither ticket works again.
+    for sent in (right, done, {**right, "done": "yes"}, {**done, "code": codes[0]}):
+        other = signed_out_browser(org)
+        page = await other.http.post("/login/set-up", data=sent)
+        assert (page.status_code, page.headers["location"]) == (303, "/login")
+    (await org.nobody.post("/fetch_api_key", **BEN, code=codes[0])).ok
+
+
+async def test_a_session_with_a_factor_stays(org: Organization, clock: TestClock) -> None:
+    browser = await signed_in_browser(org, "ben")
+    await set_up(org["ben"], clock)
+    await org.change_realm(**REQUIRED, second_factor_required_since=int(clock()))
+    clock.ahead += 4 * DAY
+    (await browser.get("/users/me")).ok
+
+
 async def test_a_code_works_once_on_two_nodes(postgres_url: str, tmp_path: Path) -> None:
     with postgres.schema(postgres_url) as url:
         config = Config(

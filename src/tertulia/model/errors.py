@@ -57,12 +57,15 @@ class WrongPassword(Refused):
 
 
 class SecondFactorRequired(Refused):
-    """The password is right, and a second factor is needed as well."""
+    """The password is right, and a second factor is needed as well. `is_missing`: the account
+    doesn't have one, but the organization requires it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_missing: bool = False) -> None:
         super().__init__(
-            "This account uses two-step verification. Also send a code from the authenticator app,"
-            " or a recovery code, as the parameter 'code', or sign in with a browser."
+            "This organization requires two-step verification. Sign in with a browser to set it up."
+            if is_missing
+            else "This account uses two-step verification. Also send a code from the authenticator"
+            " app, or a recovery code, as the parameter 'code', or sign in with a browser."
         )
 
 

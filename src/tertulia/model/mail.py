@@ -22,6 +22,8 @@ class MailKind(Enum):
     FORGOTTEN = "forgotten"
     """To reset a password. `about` is the account's ID; the facts have the link's expiry and
     identify the password."""
+    SIGN_IN_LINK = "sign_in_link"
+    """To sign in. As `FORGOTTEN`; the facts also say where it continues."""
     ACCOUNT_IMPORTED = "account_imported"
     """To set the first password of an imported account. As `FORGOTTEN`."""
     CREDENTIAL_CHANGED = "credential_changed"
@@ -61,6 +63,7 @@ OF_ACCOUNTS: Final = frozenset(
     {
         MailKind.ADDRESS_CHANGED,
         MailKind.FORGOTTEN,
+        MailKind.SIGN_IN_LINK,
         MailKind.ACCOUNT_IMPORTED,
         MailKind.CREDENTIAL_CHANGED,
         MailKind.NEW_SIGN_IN,

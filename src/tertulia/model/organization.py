@@ -26,6 +26,9 @@ HistoryVisibility = Literal["all", "moves", "none"]
 """What everyone can see of a message's edits."""
 TopicsPolicyOfRealm = Literal["allow_empty_topic", "disable_empty_topic"]
 PublicArchive = Literal["off", "readable", "indexed"]
+SecondFactorRequired = Literal["nobody", "administrators", "members", "everyone"]
+SignInLinks = Literal["nobody", "guests", "everyone"]
+GraceDays = Annotated[int, Meta(ge=0, le=90)]
 OrganizationType = Literal[0, 10, 20, 30, 35, 40, 50, 60, 70, 80, 90, 100, 1000]
 Days = Annotated[int, Meta(ge=0, le=36_500)]
 Seconds = Annotated[int, Meta(ge=1, le=10_000_000_000)]
@@ -156,6 +159,39 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
             since="0.2.0",
         ),
     ] = "off"
+    second_factor_required_for: Annotated[
+        SecondFactorRequired,
+        Setting(
+            "joining",
+            "Who needs a second factor to sign in with a password: `nobody`, `administrators`,"
+            " `members` (everyone but guests), or `everyone`.",
+            owners_only=True,
+            extension=True,
+            since="0.2.0",
+        ),
+    ] = "nobody"
+    second_factor_grace_days: Annotated[
+        GraceDays,
+        Setting(
+            "joining",
+            "Days that people have for setting up a second factor.",
+            owners_only=True,
+            extension=True,
+            since="0.2.0",
+        ),
+    ] = 7
+    second_factor_required_since: int = 0
+    """UNIX seconds since when a second factor is required of the present people."""
+    sign_in_links: Annotated[
+        SignInLinks,
+        Setting(
+            "joining",
+            "Who can sign in with a link by email: `nobody`, `guests`, or `everyone`.",
+            owners_only=True,
+            extension=True,
+            since="0.2.0",
+        ),
+    ] = "nobody"
     password_sign_in: Annotated[bool, Setting(owners_only=True)] = True
     account_api_keys: Annotated[
         bool,

@@ -28,6 +28,8 @@ class MailLinks(Protocol):
 
     def reset(self, site: str, credential: Credential, expires_at: int) -> str: ...
 
+    def sign_in(self, site: str, credential: Credential, expires_at: int, flow: str) -> str: ...
+
     def password_mark(self, credential: Credential) -> str: ...
 
     def unsubscribing(self, site: str, user_id: int, what: Unsubscribing) -> str: ...
@@ -197,7 +199,7 @@ def _confirm_address(state: State, links: MailLinks, mail: Mail, now: float) -> 
 
 
 def _password_mail(name: str) -> "_Writer":
-    """Return a function that renders an email with a link to set a password."""
+    """Return a function that renders an email with a link to set a password or sign in."""
 
     def written(state: State, links: MailLinks, mail: Mail, now: float) -> _Content | None:
         user, expires_at = state.users.get(mail.about), int(mail.facts["expires_at"])
@@ -208,7 +210,10 @@ def _password_mail(name: str) -> "_Writer":
             return None
         language = language_for(state, user)
         facts = {"name": user.full_name, "until": _date_and_time(expires_at, language)}
-        link = links.reset(mail.site, credential, expires_at)
+        if mail.kind is MailKind.SIGN_IN_LINK:
+            link = links.sign_in(mail.site, credential, expires_at, mail.facts["flow"])
+        else:
+            link = links.reset(mail.site, credential, expires_at)
         return _email(state, mail, name, language, facts, link)
 
     return written
@@ -258,6 +263,7 @@ _WRITERS: Final[Mapping[MailKind, _Writer]] = {
     MailKind.CONFIRM_ADDRESS: _confirm_address,
     MailKind.ADDRESS_CHANGED: _account_mail("address_changed"),
     MailKind.FORGOTTEN: _password_mail("forgotten"),
+    MailKind.SIGN_IN_LINK: _password_mail("sign_in_link"),
     MailKind.ACCOUNT_IMPORTED: _password_mail("account_imported"),
     MailKind.CREDENTIAL_CHANGED: _account_mail("password_reset"),
     MailKind.NEW_SIGN_IN: _account_mail("new_sign_in", Unsubscribing.SIGN_IN),

@@ -1,15 +1,24 @@
 """Deactivating and deleting accounts, and the rules for passwords."""
 
+import logging
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
 from tertulia.domain import permissions
 from tertulia.domain.accounts import deactivation, erasing, users
 from tertulia.domain.accounts.signup import PasswordRules
 from tertulia.domain.messages.deleting import DeletionScope
 from tertulia.model.errors import Refused
+from tertulia.service.breached_passwords import is_breached
 from tertulia.service.config import Config
 from tertulia.service.files.pictures import delete_avatar
 from tertulia.service.messages import deleting
 from tertulia.service.node import Caller, Node
 from tertulia.store.bots import StorageChanged
+
+logger = logging.getLogger("tertulia.accounts")
 
 
 async def leave(
@@ -67,9 +76,24 @@ async def _erase(caller: Caller, user_id: int) -> None:
 
 
 def password_rules(config: Config) -> PasswordRules:
-    return PasswordRules(
+    """The rules for new passwords on this server."""
+    rules = PasswordRules(
         min_length=config.password_min_length, min_guesses=config.password_min_guesses
     )
+    if not config.breached_passwords_file:
+        return rules
+    known = partial(_is_breached, Path(config.breached_passwords_file))
+    return msgspec.structs.replace(rules, is_breached=known)
+
+
+def _is_breached(path: Path, text: str) -> bool:
+    try:
+        return is_breached(path, text)
+    except OSError as error:
+        # People can still choose a password, and the operator learns of it.
+        fields = {"file": str(path), "reason": error.strerror}
+        logger.error("could not read breached_passwords_file", extra={"fields": fields})
+        return False
 
 
 async def good_password(node: Node, text: str, *own: str) -> str:

@@ -20,6 +20,7 @@ from tertulia.state.state import State
 JOIN: Final = "/join/"
 CONFIRM: Final = "/confirm/"
 RESET: Final = "/reset/"
+SIGN_IN: Final = "/login/link/"
 EXTERNAL: Final = "/external_content/"
 TEMPORARY: Final = "/user_uploads/temporary/"
 EXPORT: Final = "/user_exports/"
@@ -31,19 +32,8 @@ OPERATOR: Final = "/sign-in-link/"
 OPERATOR_SECONDS: Final = 600
 """How long a link of `tertulia sign-in-link` is valid. It works once."""
 PATHS: Final = (
-    *(
-        JOIN,
-        CONFIRM,
-        RESET,
-        EXTERNAL,
-        TEMPORARY,
-        EXPORT,
-        REALM_EXPORT,
-        UNSUBSCRIBE,
-        DESKTOP,
-        OPERATOR,
-    ),
-    AUDIT_LOG,
+    *(JOIN, CONFIRM, RESET, SIGN_IN, EXTERNAL, TEMPORARY, EXPORT, REALM_EXPORT),
+    *(UNSUBSCRIBE, DESKTOP, OPERATOR, AUDIT_LOG),
 )
 """The rest of these paths is secret, or a URL that someone linked."""
 _TOKEN: Final = re.compile(r"([ic])(0|[1-9][0-9]{0,15})-([A-Za-z0-9_-]{43})")
@@ -54,9 +44,10 @@ _UNSUBSCRIBE: Final = "u"
 
 _UNSUBSCRIBING: Final = re.compile(r"([a-z]+)-([1-9][0-9]{0,15})-([A-Za-z0-9_-]{43})")
 
-_TICKET: Final = re.compile(r"[A-Za-z0-9_-]{1,200}\.[A-Za-z0-9_-]{43}")
+_TICKET: Final = re.compile(r"[A-Za-z0-9_-]{1,4000}\.[A-Za-z0-9_-]{43}")
 _RESET: Final = "reset"
 _OPERATOR: Final = "operator sign-in"
+_SIGN_IN: Final = "sign-in link"
 
 
 class Links:
@@ -105,6 +96,24 @@ class Links:
         if credential is None or self.password_mark(credential) != mark:
             return None
         return credential
+
+    def sign_in(self, site: str, credential: Credential, expires_at: int, flow: str) -> str:
+        """The link to sign in: valid until that UNIX time, or until the password changes. `flow`
+        says where it continues."""
+        text = f"{credential.user_id}:{self.password_mark(credential)}:{flow}"
+        return f"{site.rstrip('/')}{SIGN_IN}{self._vault.ticket(_SIGN_IN, text, expires_at)}"
+
+    def to_sign_in(self, state: State, token: str, now: float) -> tuple[Credential, str] | None:
+        """The credential that a token of `sign_in` opens, and where it continues; None if the link
+        has expired or wasn't created here."""
+        text = self._vault.text_of(_SIGN_IN, token, now) if _TICKET.fullmatch(token) else None
+        if text is None:
+            return None
+        number, mark, flow = text.split(":", 2)
+        credential = state.credentials.get(int(number))
+        if credential is None or self.password_mark(credential) != mark:
+            return None
+        return credential, flow
 
     @staticmethod
     def password_mark(credential: Credential) -> str:

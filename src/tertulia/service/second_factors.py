@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from tertulia.domain.accounts import second_factors
 from tertulia.domain.accounts.second_factors import NewCodes
+from tertulia.model.errors import Refused, WrongCode
 from tertulia.model.second_factors import Totp
 from tertulia.service.credentials import Vault
 from tertulia.state.state import State
@@ -54,6 +55,28 @@ def qr_code(text: str) -> str:
     import segno  # Loaded by the first person who sets up an app.
 
     return segno.make(text, error="m").svg_data_uri(scale=4, border=4, light="#fff")
+
+
+def qr_code_svg(text: str) -> str:
+    """Return the text's QR code as an SVG element."""
+    import segno
+
+    return segno.make(text, error="m").svg_inline(scale=4, border=4, light="#fff")
+
+
+def confirmed(state: State, vault: Vault, user_id: int, code: str, now: float) -> tuple[int, int]:
+    """Return the ID of the authenticator app that the account is setting up, and the time step of
+    its code. Raises WrongCode; Refused if none is being set up."""
+    factor = second_factors.pending(state, user_id, now)
+    if factor is None:
+        raise Refused("You aren't setting up an authenticator app. Begin again.")
+    secret = vault.unsealed(second_factors.totp_of(factor).sealed)
+    step = matching_step(secret, plain_code(code), now)
+    if step is None:
+        raise WrongCode(
+            "The code is wrong. Check that your device's clock is right, and try the next one."
+        )
+    return factor.id, step
 
 
 def matching_step(secret: str, code: str, now: float) -> int | None:

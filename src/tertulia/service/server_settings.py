@@ -306,6 +306,11 @@ class ServerSettings(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
         "Minimum number of guesses to crack a new password, as estimated by zxcvbn. 0: reject"
         " only the person's email address and name, and the organization's name.",
     ] = 1_000_000
+    breached_passwords_file: Annotated[
+        str,
+        "Path of a list of known passwords, which are rejected: that of Have I Been Pwned, ordered"
+        " by hash (lines of SHA-1 and count). Empty: none.",
+    ] = ""
     confirm_password_minutes: Annotated[
         int,
         Meta(ge=0, le=525_600),

@@ -4,13 +4,13 @@ Secrets are checked before the command, because they're encrypted. The command d
 works only once, on all nodes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import names
+from tertulia.domain import names, permissions
 from tertulia.domain.accounts import users
 from tertulia.model.changes import (
     AnyChange,
@@ -24,6 +24,7 @@ from tertulia.model.changes import (
 from tertulia.model.errors import NoSuchItem, Refused, WrongCode
 from tertulia.model.mail import Mail, MailKind
 from tertulia.model.second_factors import Passkey, RecoveryCodes, SecondFactor, Totp
+from tertulia.model.sessions import Session
 from tertulia.model.users import User
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
@@ -49,6 +50,40 @@ def of_user(state: State, user_id: int) -> list[SecondFactor]:
 def has_any(state: State, user_id: int) -> bool:
     """Whether the account needs a second factor to sign in."""
     return any(not one.is_pending for one in state.second_factors.of_user[user_id])
+
+
+def required_from(state: State, user: User) -> int | None:
+    """Return the UNIX time from which the account needs a second factor to sign in with a password,
+    because the organization requires one; None if it needs none."""
+    realm = state.realm
+    if user.is_bot or not _REQUIRED_OF[realm.second_factor_required_for](state, user):
+        return None
+    begun = max(realm.second_factor_required_since, user.joined_at)
+    return begun + realm.second_factor_grace_days * 86400
+
+
+_REQUIRED_OF: Final[Mapping[str, Callable[[State, User], bool]]] = {
+    "nobody": lambda state, user: False,
+    "administrators": permissions.is_administrator,
+    "members": lambda state, user: not permissions.is_guest(state, user),
+    "everyone": lambda state, user: True,
+}
+
+
+def is_missing(state: State, user: User, now: float) -> bool:
+    """Whether the account must set up a second factor before it can sign in with a password."""
+    due = required_from(state, user)
+    return due is not None and now >= due and not has_any(state, user.id)
+
+
+def ends_session(state: State, session: Session, now: float) -> bool:
+    """Whether the session ended when a second factor became required, because the account had none.
+    Sessions that began later were signed in to by a provider."""
+    if state.realm.second_factor_required_for == "nobody":
+        return False
+    user = state.users[session.user_id]
+    due = required_from(state, user)
+    return due is not None and session.created_at < due and is_missing(state, user, now)
 
 
 def pending(state: State, user_id: int, now: float) -> SecondFactor | None:

@@ -1,7 +1,7 @@
 """Joining: with an invitation or by signing up; rules for passwords."""
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from msgspec import Struct
@@ -267,6 +267,8 @@ class PasswordRules(Struct, frozen=True, kw_only=True):
     min_length: int
     min_guesses: int
     """Guesses needed by an attacker who knows how people make up passwords; 0 for any."""
+    is_breached: Callable[[str], bool] = lambda text: False
+    """Whether a password is in a list that attackers try."""
 
     def require(self, text: str, own: Iterable[str] = ()) -> str:
         """Return the password. Raise Refused if it's too short, too long, or too easy to guess.
@@ -287,6 +289,11 @@ class PasswordRules(Struct, frozen=True, kw_only=True):
         if self.min_guesses and _guesses(text, own) < self.min_guesses:
             raise Refused(
                 "This password is too easy to guess. Use a few words that don't belong together."
+            )
+        if self.is_breached(text):
+            raise Refused(
+                "This password is in lists of stolen passwords, so attackers try it. Use another"
+                " one here, and wherever else you use it."
             )
         return text
 

@@ -172,6 +172,8 @@ def changed(context: CommandContext, values: Mapping[str, Any]) -> list[AnyChang
     new = {name: value for name, value in values.items() if _differs(realm, name, value)}
     if not new:
         return []
+    if "second_factor_required_for" in new:
+        new["second_factor_required_since"] = int(now)
     change = RealmChanged(values=new)
     if "waiting_period_threshold" in new:
         return [change, full_members.full_members(state, now, new["waiting_period_threshold"])]

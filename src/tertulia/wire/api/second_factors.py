@@ -8,7 +8,6 @@ from msgspec import Struct
 from tertulia.domain.accounts import second_factors as verbs
 from tertulia.domain.accounts import users
 from tertulia.model import changes
-from tertulia.model.errors import Refused, WrongCode
 from tertulia.model.second_factors import SecondFactor
 from tertulia.service import second_factors
 from tertulia.service.passkeys import Answer, Passkeys
@@ -35,6 +34,13 @@ class SecondFactorsResponse(ApiResponse, kw_only=True):
 
     second_factors: list[SecondFactorObject]
     recovery_codes_left: Annotated[int, Doc("The number of unused recovery codes.")]
+    required_from: Annotated[
+        int | None,
+        Doc(
+            "The UNIX time from which the organization requires a second factor of the account;"
+            " null if it doesn't."
+        ),
+    ]
 
 
 async def get_second_factors(call: Call) -> SecondFactorsResponse:
@@ -55,6 +61,7 @@ def _response(call: Call, user_id: int) -> SecondFactorsResponse:
     return SecondFactorsResponse(
         second_factors=[_object(one) for one in verbs.of_user(state, user_id)],
         recovery_codes_left=0 if codes is None else len(codes.digests),
+        required_from=verbs.required_from(state, state.users[user_id]),
     )
 
 
@@ -111,18 +118,9 @@ async def confirm_totp(
     node, user = call.node, call.user
     users.require_person(user)
     sign_in.require_confirmed(call)
-    factor = verbs.pending(call.state, user.id, call.now)
-    if factor is None:
-        raise Refused("You aren't setting up an authenticator app. Begin again.")
-    secret = node.vault.unsealed(verbs.totp_of(factor).sealed)
-    step = second_factors.matching_step(secret, second_factors.plain_code(code), call.now)
-    if step is None:
-        raise WrongCode(
-            "The code is wrong. Check that it's the newest one, and that the clock of your device"
-            " is right."
-        )
+    factor_id, step = second_factors.confirmed(call.state, node.vault, user.id, code, call.now)
     shown, codes = second_factors.new_recovery_codes(node.vault, user.id, node.config.mail_site)
-    is_first = await call.submit(verbs.confirm_totp, factor.id, step, codes)
+    is_first = await call.submit(verbs.confirm_totp, factor_id, step, codes)
     return RecoveryCodesResponse(recovery_codes=shown if is_first else [])
 
 

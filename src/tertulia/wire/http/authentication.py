@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tertulia.domain.accounts import access_keys, sessions
+from tertulia.domain.accounts import access_keys, second_factors, sessions
 from tertulia.domain.accounts.access_keys import NO_KEYS, Needs
 from tertulia.model.access_keys import AccessKey
 from tertulia.model.errors import (
@@ -234,7 +234,10 @@ def session_with(node: HttpNode, hashed: str) -> Session | None:
     session = state.sessions.get(state.sessions.by_digest.get(hashed))
     if session is None or not hmac.compare_digest(session.digest, hashed):
         return None
-    return session if session.lasts(node.clock(), node.config.session_seconds) else None
+    now = node.clock()
+    if not session.lasts(now, node.config.session_seconds):
+        return None
+    return None if second_factors.ends_session(state, session, now) else session
 
 
 def owner_of_session(node: HttpNode, session: Session) -> User:

@@ -97,8 +97,11 @@ async def finish_with_code(
 ) -> None:
     """Use the second factor of a program that signs in, if the account has one.
 
-    Raises SecondFactorRequired without a code; TooManyTries, and WrongCode.
+    Raises SecondFactorRequired without a code, and if the organization requires a second factor
+    that the account doesn't have; TooManyTries, and WrongCode.
     """
+    if factor_verbs.is_missing(node.state, checked.user, node.clock()):
+        raise SecondFactorRequired(is_missing=True)
     if not needs_code(node, checked.user):
         return
     if not code:

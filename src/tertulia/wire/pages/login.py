@@ -54,6 +54,7 @@ from tertulia.wire.pages.sign_in_flow import (
     finish_sign_in,
     requested_flow,
 )
+from tertulia.wire.pages.sign_in_link import LINK, is_offered, sign_in_link_pages
 from tertulia.wire.pages.web_client import client_page
 
 RESET_SECONDS: Final = 86400
@@ -91,6 +92,7 @@ def login_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
         route(LOGOUT, _logout, counted=False),
         route(links.RESET.rstrip("/"), forgot),
         route(links.RESET + "{token}", _reset),
+        *sign_in_link_pages(node),
     )
 
 
@@ -148,6 +150,7 @@ async def _login(page: PageRequest) -> Response:
             for one in node.config.sign_in
             if one.HAS_BUTTON
         ],
+        link=flow.with_path(LINK) if is_offered(node) else "",
         forgot=links.RESET.rstrip("/") if realm.password_sign_in else "",
         residents=_residents(page),
         join="" if realm.invite_required else links.JOIN.rstrip("/"),

@@ -6,6 +6,7 @@ with an AES key (`desktop_flow_otp`). The browser then shows a short-lived token
 that key, which the app takes from the clipboard and exchanges for a session.
 """
 
+import math
 import re
 import secrets
 from typing import Final
@@ -16,9 +17,11 @@ from msgspec import Struct
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 
+from tertulia.domain.accounts import second_factors as factor_verbs
 from tertulia.model.errors import Refused, WrongCode
 from tertulia.model.users import User
 from tertulia.service import links
+from tertulia.service import second_factors as factor_codes
 from tertulia.service.links import Links
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.authentication import require_own_page
@@ -30,6 +33,7 @@ from tertulia.wire.pages.form_flow import (
     LOGIN,
     LOGOUT,
     Field,
+    Link,
     PageRequest,
     organization_page,
     route_maker,
@@ -45,7 +49,10 @@ SECOND_STEP_SECONDS: Final = 600
 """How long the second step may take."""
 _WITH_SECOND_STEP: Final = frozenset({"password", "link"})
 """Methods that a second factor adds to. Providers and directories ask for their own."""
+SET_UP: Final = "/login/set-up"
 _SECOND_STEP: Final = "second step"
+_SET_UP: Final = "second factor setup"
+_FINISH: Final = "second factor set up"
 SCRIPT: Final = "/static/desktop.js"
 DESKTOP_SECONDS: Final = 60
 """How long the desktop app can exchange a token for a session. The token works once."""
@@ -115,9 +122,18 @@ async def finish_sign_in(
     OrganizationDeactivated.
     """
     user = sign_in.require_usable(page.node, user.id)
-    if method in _WITH_SECOND_STEP and sign_in.needs_code(page.node, user):
-        return await _second_step(page, user, method, flow, checked)
-    return await _complete(page, user, method, flow, checked)
+    if method not in _WITH_SECOND_STEP:
+        return await _complete(page, user, method, flow, checked)
+    if sign_in.needs_code(page.node, user):
+        step = _step(page, _SECOND_STEP, user, method, flow, checked)
+        return await _second_step_page(page, user, step)
+    due = factor_verbs.required_from(page.node.state, user)
+    if due is None:
+        return await _complete(page, user, method, flow, checked)
+    if due <= page.node.clock():
+        return await _set_up_page(page, user, _step(page, _SET_UP, user, method, flow, checked))
+    response = await _complete(page, user, method, flow, checked)
+    return response if flow.is_for_app else _reminder(page, due, flow)
 
 
 async def _complete(
@@ -215,16 +231,48 @@ class _FirstStep(Struct, frozen=True, array_like=True):
     """As in `CheckedPassword`; None for other methods."""
 
 
-async def _second_step(
-    page: PageRequest, user: User, method: str, flow: SignInFlow, checked: CheckedPassword | None
-) -> Response:
-    """The page that asks for the second factor."""
+def _step(
+    page: PageRequest,
+    purpose: str,
+    user: User,
+    method: str,
+    flow: SignInFlow,
+    checked: CheckedPassword | None,
+) -> str:
+    """Return a ticket for what remains of the sign-in."""
     node = page.node
     mark = Links.password_mark(node.state.credentials[user.id])
     is_new_place = None if checked is None else checked.is_new_place
     step = msgspec.json.encode(_FirstStep(user.id, mark, method, flow, is_new_place)).decode()
-    expires = int(node.clock()) + SECOND_STEP_SECONDS
-    return await _second_step_page(page, user, node.vault.ticket(_SECOND_STEP, step, expires))
+    return node.vault.ticket(purpose, step, int(node.clock()) + SECOND_STEP_SECONDS)
+
+
+class _Continued(Struct, frozen=True):
+    """A sign-in that continues on another page."""
+
+    user: User
+    method: str
+    flow: SignInFlow
+    checked: CheckedPassword | None
+
+
+def _continued(page: PageRequest, purpose: str) -> _Continued | None:
+    """Return the sign-in of the page's ticket; None if it has expired, or the password changed."""
+    node = page.node
+    text = node.vault.text_of(purpose, page.value("step"), node.clock()) if page.is_post else None
+    if text is None:
+        return None
+    first = msgspec.json.decode(text, type=_FirstStep)
+    credential = node.state.credentials[first.user_id]
+    if Links.password_mark(credential) != first.password_mark:
+        return None
+    user = sign_in.require_usable(node, first.user_id)
+    checked = None
+    if first.is_new_place is not None:
+        checked = CheckedPassword(
+            user=user, password_hash=credential.password_hash, is_new_place=first.is_new_place
+        )
+    return _Continued(user, first.method, first.flow, checked)
 
 
 async def _second_step_page(
@@ -258,17 +306,10 @@ async def _second_step_page(
 
 async def _take_second_step(page: PageRequest) -> Response:
     """Check the second factor, and finish the sign-in that it belongs to."""
-    node, step = page.node, page.value("step")
-    text = node.vault.text_of(_SECOND_STEP, step, node.clock()) if page.is_post else None
-    first = None if text is None else msgspec.json.decode(text, type=_FirstStep)
-    credential = None if first is None else node.state.credentials[first.user_id]
-    if (
-        first is None
-        or credential is None
-        or Links.password_mark(credential) != first.password_mark
-    ):
+    node, found = page.node, _continued(page, _SECOND_STEP)
+    if found is None:
         return page.go(LOGIN)
-    user = sign_in.require_usable(node, first.user_id)
+    user = found.user
     try:
         if has_answer(page):
             await use_passkey(page, user)
@@ -276,14 +317,88 @@ async def _take_second_step(page: PageRequest) -> Response:
             await sign_in.use_code(node, page.request, user, page.value("code"))
     except (TooManyTries, WrongCode) as refusal:
         status = 429 if isinstance(refusal, TooManyTries) else 403
-        return await _second_step_page(page, user, step, page.say.refusal(refusal), status)
-    checked = None
-    if first.is_new_place is not None:
-        checked = CheckedPassword(
-            user=user, password_hash=credential.password_hash, is_new_place=first.is_new_place
-        )
+        error = page.say.refusal(refusal)
+        return await _second_step_page(page, user, page.value("step"), error, status)
     node.sign_in_limits.remember(client_network(page.request), user.address)
-    return await _complete(page, user, first.method, first.flow, checked)
+    return await _complete(page, user, found.method, found.flow, found.checked)
+
+
+# Setting up the second factor that the organization requires
+
+
+async def _set_up_page(page: PageRequest, user: User, step: str, error: str = "") -> Response:
+    """The page for setting up an authenticator app before signing in."""
+    node, say = page.node, page.say
+    factor = factor_verbs.pending(node.state, user.id, node.clock()) if error else None
+    if factor is None:
+        secret = factor_codes.new_totp_secret()
+        await node.log.submit(user.id, factor_verbs.prepare_totp, node.vault.sealed(secret), "")
+    else:
+        secret = node.vault.unsealed(factor_verbs.totp_of(factor).sealed)
+    code = Field(
+        name="code",
+        label=say("verification_code"),
+        autocomplete="one-time-code",
+        is_code=True,
+        max=40,
+    )
+    url = factor_codes.otpauth_url(secret, user.address, node.state.realm.name)
+    return organization_page(
+        node,
+        say,
+        "set_up_factor.html",
+        status=403 if error else 200,
+        title=say("set_up_title"),
+        action=SET_UP,
+        step=step,
+        qr_code=factor_codes.qr_code_svg(url),
+        secret=" ".join(secret[start : start + 4] for start in range(0, len(secret), 4)),
+        fields=[code],
+        error=error,
+    )
+
+
+async def _set_up(page: PageRequest) -> Response:
+    """Check the new app's code, and show the recovery codes; then, finish the sign-in."""
+    node = page.node
+    if page.value("done"):
+        found = _continued(page, _FINISH)
+        step = page.value("step")
+        if found is None or not node.limits.uses_first(_FINISH, step, SECOND_STEP_SECONDS):
+            return page.go(LOGIN)
+        return await _complete(page, found.user, found.method, found.flow, found.checked)
+    found = _continued(page, _SET_UP)
+    if found is None or sign_in.needs_code(node, found.user):
+        return page.go(LOGIN)
+    user = found.user
+    shown, codes = factor_codes.new_recovery_codes(node.vault, user.id, node.config.mail_site)
+    try:
+        factor, counted = factor_codes.confirmed(
+            node.state, node.vault, user.id, page.value("code"), node.clock()
+        )
+        await node.log.submit(user.id, factor_verbs.confirm_totp, factor, counted, codes)
+    except WrongCode as refusal:
+        return await _set_up_page(page, user, page.value("step"), page.say.refusal(refusal))
+    step = _step(page, _FINISH, user, found.method, found.flow, found.checked)
+    return organization_page(
+        node,
+        page.say,
+        "recovery_codes.html",
+        title=page.say("recovery_codes"),
+        action=SET_UP,
+        step=step,
+        codes=shown,
+    )
+
+
+def _reminder(page: PageRequest, due: int, flow: SignInFlow) -> Response:
+    """The page, after signing in, that asks to set up a second factor before it's required."""
+    days = max(1, math.ceil((due - page.node.clock()) / 86400))
+    return page.note(
+        page.say("set_up_title"),
+        page.say("set_up_reminder", count=days),
+        back=Link(path=flow.next, words=page.say("continue")),
+    )
 
 
 def needs_browser(page: PageRequest, flow: SignInFlow) -> bool:
@@ -303,6 +418,7 @@ def sign_in_flow_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
     """The routes that the desktop app needs."""
     return (
         route_maker(node, "login")(links.DESKTOP + "{token}", _from_desktop_app, counted=False),
+        route_maker(node, "login")(SET_UP, _set_up, counted=False),
         route_maker(node, "login")(SECOND_STEP, _take_second_step, counted=False),
         *passkey_routes(),
         static(SCRIPT, packaged("desktop.js"), "text/javascript"),

@@ -1,0 +1,44 @@
+"""Looking up passwords in a list of known ones.
+
+The list is that of Have I Been Pwned, ordered by hash: a line for each password, with its SHA-1 in
+hexadecimal and, after a colon, how often it was seen. It's searched on the disk, because it's
+larger than memory.
+"""
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Final
+
+_LINE: Final = 100
+"""More bytes than a line has."""
+
+
+def is_breached(path: Path, password: str) -> bool:
+    """Whether the list has the password. Raises OSError if it can't be read."""
+    sought = hashlib.sha1(password.encode(), usedforsecurity=False).hexdigest().upper().encode()
+    with path.open("rb") as file:
+        # The line is after `first`, or begins there, and begins before `end`.
+        first, end = 0, file.seek(0, os.SEEK_END)
+        while first < end:
+            middle = (first + end) // 2
+            start, line = _line_from(file.fileno(), middle)
+            found = line[:40].upper()
+            if found == sought:
+                return True
+            if not line or found > sought:
+                end = middle
+            else:
+                first = start + len(line)
+    return False
+
+
+def _line_from(descriptor: int, at: int) -> tuple[int, bytes]:
+    """Return the first line that begins at the position or later, and where it begins."""
+    before = max(0, at - 1)
+    content = os.pread(descriptor, 2 * _LINE, before)
+    begins = 0 if at == 0 else content.find(b"\n") + 1
+    if at and not begins:
+        return at, b""
+    line = content[begins:]
+    return before + begins, line[: line.find(b"\n") + 1 or len(line)]
