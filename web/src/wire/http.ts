@@ -92,9 +92,9 @@ export function onSignedOut(call: () => void): void {
 }
 
 /** Called when the server requires the password; returns whether it was confirmed. */
-let passwordWanted: () => Promise<boolean> = async () => false;
+let passwordWanted: (proofs: string[]) => Promise<boolean> = async () => false;
 
-export function onPasswordRequired(call: () => Promise<boolean>): void {
+export function onPasswordRequired(call: (proofs: string[]) => Promise<boolean>): void {
   passwordWanted = call;
 }
 
@@ -156,7 +156,8 @@ async function answered<Answer>(
     } catch (error) {
       // A request refused for this reason had no effect.
       if (error instanceof ApiError && error.code === "PASSWORD_CONFIRMATION_REQUIRED") {
-        if (await passwordWanted()) continue;
+        const proofs = error.fields["proofs"];
+        if (await passwordWanted(Array.isArray(proofs) ? proofs : ["password"])) continue;
         throw error;
       }
       const wait = error instanceof ApiError && error.status === 429 ? error.retryAfter : undefined;
