@@ -308,10 +308,10 @@ async def test_the_export_is_csv_without_formulas(
 async def test_what_outlives_a_request_is_the_servers(org: Organization) -> None:
     """A task that a request began isn't recorded as the request's."""
     from tertulia.log.origin import command_origin
-    from tertulia.wire.http.audit import request_origin
+    from tertulia.wire.http.audit import RequestOrigin
 
     scope = {"type": "http", "state": {}, "client": ("192.0.2.1", 1), "headers": []}
-    with request_origin(scope, org.node.audit):
+    with RequestOrigin(scope, org.node.audit):
         during = command_origin()
 
         async def later() -> Any:

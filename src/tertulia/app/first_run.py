@@ -27,7 +27,7 @@ from tertulia.service.config import Config
 from tertulia.service.credentials import Vault, key_digest, load_secret
 from tertulia.store import installation
 from tertulia.wire.http import authentication
-from tertulia.wire.http.audit import request_origin
+from tertulia.wire.http.audit import RequestOrigin
 from tertulia.wire.http.authentication import require_own_page
 from tertulia.wire.http.errors import error_response
 from tertulia.wire.http.forms import received
@@ -154,7 +154,7 @@ class FirstRun:
             return _form(self._config, say, sent, error=message, status=500)
         vault = Vault(secret)
         try:
-            origin = request_origin(request.scope, AuditRecorder(self._log))
+            origin = RequestOrigin(request.scope, AuditRecorder(self._log))
             async with self.busy:
                 with origin:
                     cookies = await self._found(request, vault, founder)

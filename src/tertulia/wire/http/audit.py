@@ -1,7 +1,6 @@
 """Where requests come from, and records for the audit log of what changes nothing."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -16,14 +15,22 @@ _LONGEST_AGENT: Final = 200
 
 
 class RequestOrigin:
-    """Where a request comes from. Commands and records of the request read it."""
+    """Where a request comes from. Within its context, it's the origin of commands."""
 
-    __slots__ = ("_scope", "is_over", "recorder")
+    __slots__ = ("_scope", "_token", "is_over", "recorder")
 
     def __init__(self, scope: Scope, recorder: AuditRecorder) -> None:
         self._scope = scope
         self.recorder = recorder
         self.is_over = False
+
+    def __enter__(self) -> None:
+        # (In the scope, it would be a cycle, which only a full garbage collection frees.)
+        self._token = current_origin.set(self)
+
+    def __exit__(self, *_: object) -> None:
+        self.is_over = True
+        current_origin.reset(self._token)
 
     def origin(self) -> Origin:
         state = self._scope["state"]
@@ -44,19 +51,6 @@ class RequestOrigin:
             session_id=None if session is None else session.id,
             key_id=None if key is None else key.id,
         )
-
-
-@contextmanager
-def request_origin(scope: Scope, recorder: AuditRecorder) -> Iterator[None]:
-    """Make the request the origin of commands within the context."""
-    # (In the scope, it would be a cycle, which only a full garbage collection frees.)
-    found = RequestOrigin(scope, recorder)
-    token = current_origin.set(found)
-    try:
-        yield
-    finally:
-        found.is_over = True
-        current_origin.reset(token)
 
 
 def record(

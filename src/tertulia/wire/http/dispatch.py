@@ -25,7 +25,7 @@ from tertulia.model.errors import (
 from tertulia.model.users import BotKind, User
 from tertulia.store.uploads import ArrivedFile
 from tertulia.wire.http.adoption import adopts_key_of
-from tertulia.wire.http.audit import request_origin
+from tertulia.wire.http.audit import RequestOrigin
 from tertulia.wire.http.authentication import (
     WEBSITE,
     SessionCookies,
@@ -316,7 +316,7 @@ def dispatcher(
         await Endpoint(node, methods.routes)(scope, receive, send)
 
     async def from_client(scope: Scope, receive: Receive, send: Send) -> None:
-        with request_origin(scope, node.audit):
+        with RequestOrigin(scope, node.audit):
             await answer(scope, receive, send)
 
     slow = SlowRequests(
