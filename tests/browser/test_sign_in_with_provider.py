@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tertulia.service.config import Config
 from tests import databases
+from tests.browser.conftest import Open
 from tests.e2e.conftest import Site
 from tests.e2e.server import Server, ended
 from tests.openid.running import OpenidServer, openid_server
@@ -120,3 +121,18 @@ def test_the_desktop_app_signs_in_through_the_browser(
     inside.get_by_label("Sign-in code").fill(code)
     expect(inside.get_by_role("heading", name="Inbox")).to_be_visible()
     app.close()
+
+
+def test_an_owner_requires_single_sign_on(
+    new_page: Open, context: BrowserContext, company: Site
+) -> None:
+    ann = new_page(company.server, company.ann)
+    ann.go("organization/auth-methods")
+    ann.page.get_by_role("button", name="Turn off passwords").click()
+    expect(ann.page.get_by_role("button", name="Turn on passwords")).to_be_visible()
+    page = context.new_page()
+    page.goto("/login")
+    expect(page.get_by_role("link", name="Sign in with Company account")).to_be_visible()
+    expect(page.get_by_label("Password")).to_be_hidden()
+    ann.page.get_by_role("button", name="Turn on passwords").click()
+    expect(ann.page.get_by_role("button", name="Turn off passwords")).to_be_visible()
