@@ -104,3 +104,19 @@ async def test_identity_providers_are_asked(place: Place) -> None:
     settings = place.data_dir / "tertulia.toml"
     settings.write_text(f'external_url = "https://chat.example.com"\nsign_in = {declared}\n')
     assert await failed(place) == {"sign-in with company"}
+
+
+async def test_directories_and_metadata_are_looked_at(place: Place) -> None:
+    pytest.importorskip("ldap3")
+    pytest.importorskip("onelogin")
+    await prepared(place)
+    metadata = place.data_dir / "metadata.xml"
+    metadata.write_text("<nothing/>")
+    methods = [
+        {"name": "people", "kind": "ldap", "url": "ldaps://127.0.0.1:9", "base": "dc=example"},
+        {"name": "company", "kind": "saml", "metadata_file": str(metadata)},
+    ]
+    declared = json.dumps(json.dumps(methods))
+    settings = place.data_dir / "tertulia.toml"
+    settings.write_text(f'external_url = "https://chat.example.com"\nsign_in = {declared}\n')
+    assert await failed(place) == {"sign-in with people", "sign-in with company"}

@@ -19,6 +19,7 @@ from tertulia.model.errors import FilesUnavailable
 from tertulia.model.numbers import counted
 from tertulia.service.config import Config
 from tertulia.service.credentials import Vault, VaultError, load_secret
+from tertulia.service.sign_in_methods import LdapMethod, SamlMethod
 from tertulia.store import (
     backups,
     consistency,
@@ -107,6 +108,7 @@ def _findings(settings: Config) -> Iterator[Finding]:
         yield _backups(settings)
     if settings.sign_in:
         yield from asyncio.run(_providers(settings))
+        yield from _directories(settings)
     yield _permissions(settings)
 
 
@@ -126,6 +128,28 @@ async def _providers(settings: Config) -> list[Finding]:
         else Finding(check=f"sign-in with {name}", ok=True, detail=answer)
         for name, answer in answers.items()
     ]
+
+
+def _directories(settings: Config) -> Iterator[Finding]:
+    """Check that each directory responds and has people, and that the metadata of SAML providers
+    can be used."""
+    from tertulia.identity import ldap  # Rarely needed.
+    from tertulia.identity.saml import SamlProvider
+
+    for method in settings.sign_in:
+        name = f"sign-in with {method.name}"
+        if isinstance(method, LdapMethod):
+            try:
+                yield Finding(check=name, ok=True, detail=ldap.check(method))
+            except ldap.DirectoryDown as error:
+                yield Finding(check=name, ok=False, detail=error.reason)
+        elif isinstance(method, SamlMethod):
+            try:
+                SamlProvider(method, settings.external_url).check()
+            except ValueError as error:
+                yield Finding(check=name, ok=False, detail=str(error))
+            else:
+                yield Finding(check=name, ok=True, detail="its metadata can be used")
 
 
 def _backups(settings: Config) -> Finding:
