@@ -16,6 +16,14 @@ from tertulia.jobs.exports import exports
 from tertulia.jobs.files import FileCleanup
 from tertulia.jobs.upkeep import erased_once, words_forgotten_once
 from tertulia.log import replica
+from tertulia.model.changes import DataImportSet
+from tertulia.model.imports import (
+    DataImport,
+    ImportKind,
+    ImportRemark,
+    ImportState,
+    ImportSummary,
+)
 from tertulia.model.sessions import LIFETIME
 from tertulia.service.config import Config
 from tertulia.store import installation, personal_data
@@ -200,9 +208,27 @@ async def test_samples_of_an_import_are_forgotten(org: Organization) -> None:
     progress = Progress(fingerprint="f", kind="zulip", origin="Zulip 11", report=report)
     stored = msgspec.json.encode(progress).decode()
     await org.node.store.write(lambda c: installation.put(c, FACT, stored))
+    remark = ImportRemark(kind="people", reason="r", count=1, samples=("zoe@xqword.example",))
+    summary = ImportSummary(origin="Zulip 11", changed=(remark,))
+    done = DataImport(
+        id=1,
+        started_by=org["ann"].user_id,
+        kind=ImportKind.ZULIP,
+        state=ImportState.FINISHED,
+        path="",
+        name="export.tar.gz",
+        size=1,
+        requested_at=1,
+        summary=summary,
+    )
+    await org.do(DataImportSet(data_import=done))
     await erase(org, zoe.user_id)
     left = await org.node.store.read(lambda c: installation.value(c, FACT))
     assert "xqword" not in (left or "")
+    shown = org.node.state.data_imports[1].summary
+    assert shown == ImportSummary(
+        origin="Zulip 11", changed=(ImportRemark(kind="people", reason="r", count=1),)
+    )
     kept = msgspec.json.decode(left or "", type=Progress).report
     assert kept.imported == {"people": 7}
     assert [one.count for one in kept.changed.values()] == [1]

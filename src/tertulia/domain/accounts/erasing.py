@@ -15,6 +15,7 @@ from tertulia.domain.accounts import (
     second_factors,
     users,
 )
+from tertulia.domain.organization import imports
 from tertulia.model.changes import (
     AlertWordsChanged,
     AnyChange,
@@ -154,7 +155,7 @@ def _own(state: State, user_id: int) -> list[AnyChange]:
     changes += [
         DeviceRemoved(user_id=user_id, device_id=one.id) for one in state.devices.of_user[user_id]
     ]
-    return changes
+    return [*changes, *imports.samples_forgotten(state)]
 
 
 def _emptied(context: CommandContext, target: User) -> list[AnyChange]:

@@ -119,6 +119,26 @@ def _set(one: DataImport) -> Decision[None]:
     return Decision(None, (DataImportSet(data_import=one),))
 
 
+def samples_forgotten(state: State) -> list[AnyChange]:
+    """Return the changes that remove the samples of all reports, which have names and addresses."""
+    changes: list[AnyChange] = []
+    for one in state.data_imports:
+        bare = replace(one, plan=_without_samples(one.plan), summary=_without_samples(one.summary))
+        if bare != one:
+            changes.append(DataImportSet(data_import=bare))
+    return changes
+
+
+def _without_samples(summary: ImportSummary | None) -> ImportSummary | None:
+    if summary is None:
+        return None
+    return replace(
+        summary,
+        skipped=tuple(replace(one, samples=()) for one in summary.skipped),
+        changed=tuple(replace(one, samples=()) for one in summary.changed),
+    )
+
+
 # As the server
 
 
