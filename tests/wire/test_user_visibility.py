@@ -97,6 +97,9 @@ BY_ID: dict[str, Asking] = {
         lambda who: {"name": "x", "members": [], "can_join_group": {"direct_members": [who]}},
     ),
     "GET /users/{user_id:int}/agents": path("GET", "/users/WHO/agents"),
+    "GET /users/{user_id:int}/keys": path("GET", "/users/WHO/keys"),
+    "GET /users/{user_id:int}/second_factors": path("GET", "/users/WHO/second_factors"),
+    "DELETE /users/{user_id:int}/second_factors": path("DELETE", "/users/WHO/second_factors"),
     "PATCH /user_groups/{user_group_id:int}": value(
         "PATCH",
         "/user_groups/COOKS",
@@ -233,6 +236,8 @@ OTHERWISE = {
     "PATCH /settings/notifications": "it is PATCH /settings",
     "POST /register": "a queue's narrow: see below",
     "GET /messages/summary": "refused whatever it says",
+    "GET /audit_log": "it is for owners, who see everyone",
+    "GET /audit_log/export": "it is for owners, who see everyone",
     "POST /external/{integration}": "it is sent by a bot, and names people as POST /messages does",
 }
 
