@@ -103,13 +103,28 @@ class Invented:
         pass
 
 
-async def imported(config: Config, source: Source, tell: Tell = lambda _: None) -> Progress:
+async def imported(
+    config: Config,
+    source: Source,
+    tell: Tell = lambda _: None,
+    *,
+    matches_accounts: bool = True,
+) -> Progress:
     """Import the source as `tertulia import` does."""
     vault = opened_vault(config, create=True)
     files, disk = config.opened_files()
     try:
         async with opened_log(config, print) as log:
-            importer = Importer(log, vault, files, disk, source, tell=tell, processes=1)
+            importer = Importer(
+                log,
+                vault,
+                files,
+                disk,
+                source,
+                tell=tell,
+                processes=1,
+                matches_accounts=matches_accounts,
+            )
             return await importer.run()
     finally:
         vault.close()

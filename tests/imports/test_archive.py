@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tertulia.imports.archive import opened_directory
+from tertulia.imports.archive import file_in, fingerprint_of, opened_directory
 from tertulia.imports.source import SourceError
 
 Made = Callable[[Path], None]
@@ -96,3 +96,16 @@ def test_an_archive_that_claims_to_be_extracted_is_extracted_again(tmp_path: Pat
     for one in work.glob("*.complete"):
         one.unlink()
     assert (opened_directory(path, work) / "b").read_bytes() == b"2"
+
+
+def test_a_directory_can_have_files_with_any_name(tmp_path: Path) -> None:
+    before = fingerprint_of(tmp_path)
+    (tmp_path / os.fsdecode(b"caf\xe9.txt")).write_bytes(b"x")
+    assert fingerprint_of(tmp_path) != before
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "a\0b", "loop", "../other", "missing"])
+def test_a_name_that_no_file_can_have_is_missing(tmp_path: Path, name: str) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(FileNotFoundError):
+        file_in(tmp_path, name)

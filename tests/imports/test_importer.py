@@ -5,10 +5,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from tertulia.app.founding import opened_log
 from tertulia.domain.organization import realms
-from tertulia.imports.progress import ImportRefused, Progress
+from tertulia.imports.identifiers import MATCHED
+from tertulia.imports.progress import ImportRefused, Progress, dry_run
+from tertulia.imports.records import SourceAttachment, SourceFile, SourceMessage
 from tertulia.log.replica import replay_differences
 from tertulia.service.config import Config
 from tertulia.store import message_details
@@ -17,6 +20,7 @@ from tertulia.store.store import database_at
 from tests.imports.invented import Invented, imported
 
 pytestmark = pytest.mark.anyio
+PLAN = f"2/ab/{'k' * 24}/plan.txt"
 
 
 class Killed(Exception):
@@ -133,6 +137,63 @@ async def test_another_export_must_wait_for_an_unfinished_import(config: Config)
         await imported(config, Invented(20), kill)
     with pytest.raises(ImportRefused, match="isn't finished"):
         await imported(config, Invented(30))
+
+
+async def test_messages_of_an_untrusted_export_are_not_those_of_people_here(
+    config: Config,
+) -> None:
+    await imported(config, Invented(12))
+    before = await contents(config)
+    progress = await imported(config, Invented(24, keeps_ids=False), matches_accounts=False)
+    found = await contents(config)
+    fresh = found["users"].keys() - before["users"].keys()
+    assert {found["users"][one][0] for one in fresh} == {"Ann", "Ben", "Cleo"}
+    assert {row[1] for row in found["messages"] if row[0] > 112} <= fresh
+    remarks = [one.reason for one in progress.report.changed.values() if one.kind == "people"]
+    assert any(one.startswith("Another account here has this email address") for one in remarks)
+
+
+async def test_an_import_does_not_open_files_of_people_who_did_not_send_the_message(
+    config: Config,
+) -> None:
+    class Linking(Invented):
+        """Ann's and Ben's messages link a file of Ann's."""
+
+        def message(self, n: int) -> SourceMessage:
+            message = super().message(n)
+            return replace(message, content=f"[plan](/user_uploads/{PLAN})", attachments=())
+
+    source = Invented(4)
+    source.files["plan"] = b"secret"
+    made = source.message
+
+    def with_file(n: int) -> SourceMessage:
+        file = SourceAttachment(key=1, owner=11, path=PLAN, file=SourceFile(place="plan"))
+        content = f"[plan](/user_uploads/{PLAN})"
+        return replace(made(n), sender=11, content=content, attachments=(file,) * (n == 0))
+
+    source.message = with_file  # type: ignore[method-assign]
+    await imported(config, source)
+    await imported(config, Linking(24, keeps_ids=False))
+    query = "SELECT sender_id, has_attachment FROM messages WHERE id > 105 AND sender_id > 10"
+    with closing(
+        database_at(config.data_path, config.database_url).connect(readonly=True, limits=READING)
+    ) as connection:
+        found = {(row[0], bool(row[1])) for row in connection.query(query)}
+    assert found == {(11, True), (12, False)}
+
+
+async def test_the_report_and_a_dry_run_name_the_people_who_have_an_account(
+    config: Config,
+) -> None:
+    await imported(config, Invented(12))
+    progress = await imported(config, Invented(24, keeps_ids=False))
+    tried = dry_run(Invented(24), lambda _: None, {"ann@example.com", "ben@example.com"})
+    for one in (progress, tried):
+        assert one.report.changed[f"people: {MATCHED}"].samples == [
+            "ann@example.com",
+            "ben@example.com",
+        ]
 
 
 async def test_people_with_an_account_keep_it(config: Config) -> None:

@@ -24,6 +24,7 @@ from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.numbers import counted
 from tertulia.service.config import Config
 from tertulia.service.links import Links, external_media
+from tertulia.store.store import database_at
 
 app = typer.Typer(
     name="import",
@@ -45,6 +46,14 @@ Invites = Annotated[
     bool,
     typer.Option("--invite", help="Then email everyone a link to set a password."),
 ]
+NewAccounts = Annotated[
+    bool,
+    typer.Option(
+        "--new-accounts",
+        help="Give everyone a new account, even if their email address has one here. Use it for an"
+        " export that you don't trust: it can't attribute messages to people here then.",
+    ),
+]
 Opened = Callable[[Path], Source]
 """Opens the source, with a directory for extracted files."""
 
@@ -57,6 +66,7 @@ def run(
     as_json: bool,
     invites: bool = False,
     is_followed: bool = False,
+    new_accounts: bool = False,
 ) -> None:
     """Import from the source that `opened` opens, show progress, and print the report. With
     `invites`, email the imported people."""
@@ -70,6 +80,7 @@ def run(
                 as_json=as_json,
                 invites=invites,
                 is_followed=is_followed,
+                new_accounts=new_accounts,
             )
             delete_extracted(work)
     except ImportBusy as busy:
@@ -84,6 +95,7 @@ def _run(
     as_json: bool,
     invites: bool,
     is_followed: bool,
+    new_accounts: bool,
 ) -> None:
     try:
         source = read_from(opened)
@@ -91,7 +103,14 @@ def _run(
         raise CommandFailed(str(error)) from None
     try:
         progress, invited = asyncio.run(
-            _imported(config, source, is_dry=is_dry, invites=invites, is_followed=is_followed)
+            _imported(
+                config,
+                source,
+                is_dry=is_dry,
+                invites=invites,
+                is_followed=is_followed,
+                new_accounts=new_accounts,
+            )
         )
     except (SourceError, ImportRefused, Refused) as error:
         raise CommandFailed(str(error)) from None
@@ -118,11 +137,18 @@ def _run(
 
 
 async def _imported(
-    config: Config, source: Source, *, is_dry: bool, invites: bool, is_followed: bool
+    config: Config,
+    source: Source,
+    *,
+    is_dry: bool,
+    invites: bool,
+    is_followed: bool,
+    new_accounts: bool,
 ) -> tuple[Progress, int | None]:
     """Return the progress, and how many people were invited; None if nobody was to be."""
     if is_dry:
-        return await asyncio.to_thread(dry_run, source, _Bar().show), None
+        addresses = frozenset[str]() if new_accounts else await _addresses(config)
+        return await asyncio.to_thread(dry_run, source, _Bar().show, addresses), None
     vault = opened_vault(config, create=True)
     files, disk = config.opened_files()
     bar = _Bar()
@@ -140,6 +166,7 @@ async def _imported(
                 media=external_media(config, Links(vault)),
                 tell=bar.show,
                 is_followed=is_followed,
+                matches_accounts=not new_accounts,
             )
             progress = await only_import(log, config.data_path, importer.run)
             return progress, await invite(log, config.mail_site) if invites else None
@@ -147,6 +174,14 @@ async def _imported(
         bar.end()
         await files.close()
         vault.close()
+
+
+async def _addresses(config: Config) -> frozenset[str]:
+    """Return the addresses of accounts here; none if there's no organization yet."""
+    if not database_at(config.data_path, config.database_url).exists():
+        return frozenset()
+    async with opened_log(config, report) as log:
+        return frozenset(one.address.casefold() for one in log.state.users)
 
 
 class _Bar:
@@ -267,6 +302,7 @@ def mattermost(
     path: ExportPath,
     team: Team = "",
     dry_run: DryRun = False,
+    new_accounts: NewAccounts = False,
     invites: Invites = False,
     as_json: AsJson = False,
 ) -> None:
@@ -280,6 +316,7 @@ def mattermost(
         is_dry=dry_run,
         as_json=as_json,
         invites=invites,
+        new_accounts=new_accounts,
     )
 
 
@@ -304,6 +341,7 @@ def rocketchat(
     path: ExportPath,
     files: Uploads = None,
     dry_run: DryRun = False,
+    new_accounts: NewAccounts = False,
     invites: Invites = False,
     as_json: AsJson = False,
 ) -> None:
@@ -317,6 +355,7 @@ def rocketchat(
         is_dry=dry_run,
         as_json=as_json,
         invites=invites,
+        new_accounts=new_accounts,
     )
 
 
@@ -329,6 +368,7 @@ def zulip(
     config: Config,
     path: ExportPath,
     dry_run: DryRun = False,
+    new_accounts: NewAccounts = False,
     invites: Invites = False,
     live: Live = False,
     as_json: AsJson = False,
@@ -344,6 +384,7 @@ def zulip(
         as_json=as_json,
         invites=invites,
         is_followed=live,
+        new_accounts=new_accounts,
     )
 
 
@@ -368,6 +409,7 @@ def slack(
         ),
     ] = "",
     dry_run: DryRun = False,
+    new_accounts: NewAccounts = False,
     invites: Invites = False,
     as_json: AsJson = False,
 ) -> None:
@@ -381,6 +423,7 @@ def slack(
         is_dry=dry_run,
         as_json=as_json,
         invites=invites,
+        new_accounts=new_accounts,
     )
 
 

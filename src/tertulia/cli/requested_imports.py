@@ -107,7 +107,8 @@ class _Requested:
             def tell(progress: Progress) -> None:
                 latest[:] = [(progress.messages, progress.expected)]
 
-            progress = await asyncio.to_thread(dry_run, source, tell)
+            addresses = {one.address.casefold() for one in self._log.state.users}
+            progress = await asyncio.to_thread(dry_run, source, tell, addresses)
         await self._log.submit(None, domain.checked, one.id, _summary(progress))
 
     async def _import(self, one: DataImport) -> None:

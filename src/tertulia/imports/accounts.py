@@ -148,9 +148,17 @@ class AccountChanges:
         kind = "people" if source.bot is None else "bots"
         if source.address:
             try:
-                return names.address(source.address)
+                address = names.address(source.address)
             except Refused:
                 self._report.change(kind, "The email address isn't valid.", source.address)
+            else:
+                if self._state.user_with_address(address) is None:
+                    return address
+                self._report.change(
+                    kind,
+                    "Another account here has this email address, so they can't sign in.",
+                    address,
+                )
         elif source.bot is None and source.is_active:
             self._report.change(
                 kind, "No email address is known, so they can't sign in.", source.full_name

@@ -221,6 +221,6 @@ def file_in(directory: Path, name: str) -> Path:
         place = (directory / name).resolve()
         if place.is_relative_to(directory.resolve()) and place.is_file():
             return place
-    except (OSError, ValueError):  # Too long, a loop of links, or a null byte.
+    except (OSError, ValueError, RuntimeError):  # Too long, a null byte, or a loop of links.
         pass
     raise FileNotFoundError(name)

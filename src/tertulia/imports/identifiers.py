@@ -19,6 +19,12 @@ _SYSTEM_BOTS: Final = {
 }
 
 
+MATCHED: Final = (
+    "They have an account here with this email address. What the export says they wrote appears as"
+    " theirs."
+)
+
+
 class Identifiers:
     """IDs by kind of record and key.
 
@@ -93,10 +99,16 @@ class Identifiers:
 
 
 def assign_ids(
-    state: State, source: SourceOrganization, ids: Identifiers, *, keep: bool, report: ImportReport
+    state: State,
+    source: SourceOrganization,
+    ids: Identifiers,
+    *,
+    keep: bool,
+    matches_accounts: bool,
+    report: ImportReport,
 ) -> None:
-    """Give every record its ID. People whose address has an account are that account, and so are
-    several people with the same address."""
+    """Give every record its ID. With `matches_accounts`, people whose address has an account are
+    that account. Several people with the same address are always one."""
     tables: Mapping[str, tuple[str, str, Iterable[Any]]] = {
         "user": ("users", "people", source.users),
         "group": ("user_groups", "groups", source.groups),
@@ -119,7 +131,9 @@ def assign_ids(
         taken = {int(key) for key in state.tables[table].rows} | {state.tables[table].highest}
         if kind == "user":
             taken |= set(_SYSTEM_BOTS.values())
-            _match_people(state, source, ids, taken, keep=keep, report=report)
+            if matches_accounts:
+                _match_accounts(state, source, ids, report)
+            _match_people(source, ids, taken, keep=keep, report=report)
         if kind == "group":
             taken |= set(SYSTEM_GROUP_IDS.values())
         changed = ids.assign(kind, [one.key for one in records], taken=taken, keep=keep)
@@ -127,8 +141,19 @@ def assign_ids(
             report.change(noun, "The ID is taken here, so it got another one.", key)
 
 
+def _match_accounts(
+    state: State, source: SourceOrganization, ids: Identifiers, report: ImportReport
+) -> None:
+    for user in source.users:
+        account = state.user_with_address(user.address) if user.address else None
+        if account is None or account.is_system_bot or ids.find("user", user.key) is not None:
+            continue
+        ids.put("user", user.key, account.id)
+        ids.put("matched", user.key, account.id)
+        report.change("people", MATCHED, user.address)
+
+
 def _match_people(
-    state: State,
     source: SourceOrganization,
     ids: Identifiers,
     taken: set[int],
@@ -141,12 +166,7 @@ def _match_people(
         address = user.address.strip().casefold()
         if not address or ids.find("user", user.key) is not None:
             continue
-        account = state.user_with_address(address)
-        if account is not None and not account.is_system_bot:
-            ids.put("user", user.key, account.id)
-            ids.put("matched", user.key, account.id)
-            report.count("people who have an account here")
-        elif (first := by_address.setdefault(address, user.key)) != user.key:
+        if (first := by_address.setdefault(address, user.key)) != user.key:
             # The first one gets its ID now, so that the others have it too.
             ids.assign("user", [first], taken=taken, keep=keep)
             ids.put("user", user.key, ids.find("user", first) or 0)

@@ -99,15 +99,18 @@ class Importer:
         tell: Tell = lambda _: None,
         processes: int | None = None,
         is_followed: bool = False,
+        matches_accounts: bool = True,
         request_id: int = 0,
     ) -> None:
         """`site` is the server's URL, and `media` what messages show of other servers.
         `is_followed`: whether people keep writing at the source, so that the report can't
-        be sent as a message: one there will have its ID. `request_id` is the import's ID if an
-        owner started it in the browser: if they cancel it, the next commit raises
+        be sent as a message: one there will have its ID. `matches_accounts`: whether people whose
+        email address has an account here become that account. `request_id` is the import's ID if
+        an owner started it in the browser: if they cancel it, the next commit raises
         ImportCanceled."""
         self._request_id = request_id
         self._is_followed = is_followed
+        self._matches_accounts = matches_accounts
         self._log = log
         self._vault = vault
         self._files = files
@@ -142,6 +145,7 @@ class Importer:
                 organization,
                 self._ids,
                 keep=progress.keep_ids,
+                matches_accounts=self._matches_accounts,
                 report=progress.report,
             )
         made = OrganizationChanges(

@@ -2,12 +2,13 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from typing import Final, Literal, TypeVar
 
 from msgspec import Struct, field
 
 from tertulia.imports.channels import memberships
+from tertulia.imports.identifiers import MATCHED
 from tertulia.imports.records import SourceMessage, SourceOrganization, SourceSubscription
 from tertulia.imports.report import ImportReport
 from tertulia.imports.source import MessageBatch, Source, SourceError
@@ -99,9 +100,9 @@ def read_batches(source: Source, after: str, report: ImportReport) -> Iterator[M
         yield batch
 
 
-def dry_run(source: Source, tell: Tell) -> Progress:
-    """Read everything and count what would be imported, without an organization. Raises
-    SourceError."""
+def dry_run(source: Source, tell: Tell, addresses: Set[str] = frozenset()) -> Progress:
+    """Read everything and count what would be imported, without an organization. `addresses` are
+    those of accounts that people will be matched with, in lowercase. Raises SourceError."""
     survey = read_from(source.survey)
     progress = Progress(
         fingerprint=survey.fingerprint,
@@ -112,6 +113,9 @@ def dry_run(source: Source, tell: Tell) -> Progress:
     report = progress.report
     organization = read_from(lambda: source.organization(report))
     _count(organization, report)
+    for user in organization.users:
+        if user.address.strip().casefold() in addresses:
+            report.change("people", MATCHED, user.address)
     expired = Expired(organization, time.time(), report)
     progress.step = "messages"
     for batch in read_batches(source, "", report):
