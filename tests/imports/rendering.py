@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from tertulia.markup.external_media import ExternalMedia
 from tertulia.markup.render import Renderer
 from tertulia.model.messages import Rendered
 from tertulia.state.decision import CommandContext
@@ -11,9 +12,15 @@ from tertulia.state.state import State
 class SameProcess:
     """As `RenderPool`."""
 
-    def __init__(self, state: State, site: str, _: int | None) -> None:
+    def __init__(
+        self,
+        state: State,
+        site: str,
+        _: int | None = None,
+        media: ExternalMedia | None = None,
+    ) -> None:
         self._state = state
-        self._renderer = Renderer(site)
+        self._renderer = Renderer(site, media)
 
     async def render(self, texts: Sequence[tuple[int, str]]) -> list[Rendered]:
         context = CommandContext(self._state, 0, None)
