@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from tertulia.imports.rendering import Text
 from tertulia.markup.external_media import ExternalMedia
 from tertulia.markup.render import Renderer
 from tertulia.model.messages import Rendered
@@ -22,9 +23,9 @@ class SameProcess:
         self._state = state
         self._renderer = Renderer(site, media)
 
-    async def render(self, texts: Sequence[tuple[int, str]]) -> list[Rendered]:
+    async def render(self, texts: Sequence[Text]) -> list[Rendered]:
         context = CommandContext(self._state, 0, None)
-        return [self._renderer.render(context, text) for _, text in texts]
+        return [self._renderer.render(context, text, names=names) for _, text, names in texts]
 
     def close(self) -> None:
         pass
