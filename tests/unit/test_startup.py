@@ -13,6 +13,8 @@ NOT_AT_THE_START = (
     ("apsw", "SQLite"),
     ("cryptography", "API keys and pushes"),
     ("argon2", "passwords"),
+    ("joserfc", "identity providers"),
+    ("tertulia.identity.openid", "identity providers"),
     ("markdown_it", "messages that are rendered"),
     ("email.policy", "mails"),
     ("aiosmtpd", "mails that come in"),
