@@ -15,14 +15,7 @@ from tertulia.domain.organization.imports import DAY, KEPT_DAYS, MAX_RECORDS
 from tertulia.imports.lock import ImportBusy
 from tertulia.jobs import imports as jobs
 from tertulia.jobs.programs import ProgramFailed, environment_of, run_command
-from tertulia.model.imports import (
-    DataImport,
-    DataImportSet,
-    ImportKind,
-    ImportRemark,
-    ImportState,
-    ImportSummary,
-)
+from tertulia.model.imports import DataImport, DataImportSet, ImportState
 from tertulia.service.config import Config
 from tertulia.service.node import Node
 from tests.imports import mattermost_export
@@ -472,31 +465,6 @@ async def test_files_and_records_that_are_old_are_deleted(
         await org.do(*(DataImportSet(data_import=one) for one in many))
         await org.node.log.submit(None, imports.expire)
         assert len((await ann.get("/imports")).ok["imports"]) == MAX_RECORDS
-
-
-async def test_erasing_a_person_removes_samples(org: Organization) -> None:
-    remark = ImportRemark(kind="people", reason="Ambiguous.", count=1, samples=("Ben B.",))
-    summary = ImportSummary(origin="Zulip", imported={}, skipped=(remark,), changed=(remark,))
-    one = DataImport(
-        id=1,
-        started_by=org["ann"].user_id,
-        kind=ImportKind.ZULIP,
-        state=ImportState.FINISHED,
-        path="",
-        name="export.tar.gz",
-        size=1,
-        requested_at=int(org.node.clock()),
-        plan=summary,
-        summary=summary,
-    )
-    await org.do(DataImportSet(data_import=one))
-    erased = await org["ann"].delete(
-        f"/users/{org['ben'].user_id}", actions={"delete_profile": True}
-    )
-    assert erased.ok
-    kept = await listed(org["ann"])
-    assert "Ben" not in str(kept)
-    assert kept["report"]["skipped"][0]["reason"] == "Ambiguous."
 
 
 async def test_the_file_can_be_in_a_bucket(config: Config, bucket: S3Server, export: bytes) -> None:

@@ -125,7 +125,6 @@ def delete(context: CommandContext, user_id: int, host: str) -> Decision[str]:
 def _own(state: State, user_id: int) -> list[AnyChange]:
     """Return the changes that delete the account's private records."""
     changes: list[AnyChange] = [*identities.unlinked(state, user_id)]
-    changes += imports.without_samples(state)
     changes += [
         DraftDeleted(user_id=user_id, draft_id=one.id) for one in state.drafts.of_user[user_id]
     ]

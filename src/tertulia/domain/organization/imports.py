@@ -205,29 +205,6 @@ def expire(context: CommandContext) -> Decision[None]:
     return Decision(None, changes)
 
 
-def without_samples(state: State) -> list[AnyChange]:
-    """Return the changes that remove the samples of reports, which have names and addresses."""
-    return [
-        DataImportSet(data_import=replace(one, plan=_plain(one.plan), summary=_plain(one.summary)))
-        for one in state.data_imports
-        if _has_samples(one.plan) or _has_samples(one.summary)
-    ]
-
-
-def _has_samples(one: ImportSummary | None) -> bool:
-    return one is not None and any(each.samples for each in (*one.skipped, *one.changed))
-
-
-def _plain(one: ImportSummary | None) -> ImportSummary | None:
-    if one is None:
-        return None
-    return replace(
-        one,
-        skipped=tuple(replace(each, samples=()) for each in one.skipped),
-        changed=tuple(replace(each, samples=()) for each in one.changed),
-    )
-
-
 def _age(one: DataImport) -> tuple[int, int]:
     return max(one.requested_at, one.started_at, one.ended_at), one.id
 
