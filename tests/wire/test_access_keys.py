@@ -175,6 +175,59 @@ def test_no_key_may_call_what_opens_accounts() -> None:
             assert route.key_use is KeyUse.NEVER, (route.method, route.path)
 
 
+SECRETS = re.compile("(api_key|token|secret|recovery_codes|password)$")
+SHOWN_TO_ALL = {"has_secret"}
+
+
+def test_no_key_may_read_secrets() -> None:
+    """If this fails for a new endpoint, declare it with `keys=NEVER`: its response has a secret
+    that opens an account."""
+    shown = document()
+    for path, methods in shown["paths"].items():
+        for method, operation in methods.items():
+            if operation.get("x-access-key", "never") != "never":
+                response = operation["responses"].get("200", {})
+                found = {name for name in field_names(shown, response) if SECRETS.search(name)}
+                assert not found - SHOWN_TO_ALL, (method, path, found)
+
+
+def field_names(shown: dict[str, Any], part: Any, seen: frozenset[str] = frozenset()) -> set[str]:
+    """The names of all fields in a part of the document."""
+    if isinstance(part, list):
+        return {name for one in part for name in field_names(shown, one, seen)}
+    if not isinstance(part, dict):
+        return set()
+    found = set(part.get("properties", ()))
+    for value in part.values():
+        found |= field_names(shown, value, seen)
+    reference = part.get("$ref")
+    if isinstance(reference, str) and reference not in seen:
+        place = shown
+        for name in reference.removeprefix("#/").split("/"):
+            place = place[name]
+        found |= field_names(shown, place, seen | {reference})
+    return found
+
+
+@rows(("role", "is_allowed"), [(100, False), (200, False), (300, True), (400, True)])
+async def test_a_key_cannot_invite_administrators(
+    org: Organization, role: int, is_allowed: bool
+) -> None:
+    """With an account of theirs, whoever has the key could do what it can't."""
+    ann = org["ann"]
+    program = await create_key(ann, f"Key {role}")
+    for path, sent in (
+        ("/invites/multiuse", {}),
+        ("/invites", {"invitee_emails": f"zoe{role}@example.com", "stream_ids": []}),
+    ):
+        reply = await program.post(path, invite_as=role, **sent)
+        if is_allowed:
+            reply.ok
+        else:
+            reply.refused(INSUFFICIENT, 403)
+            (await ann.post(path, invite_as=role, **sent)).ok
+
+
 async def test_a_key_with_full_access_cannot_take_over_the_account(org: Organization) -> None:
     ann = org["ann"]
     program = await create_key(ann)

@@ -319,6 +319,9 @@ async def test_only_owners_import(org: Organization, export: bytes) -> None:
         reply.refused("UNAUTHORIZED_PRINCIPAL")
     begin = {"Upload_Length": "5", "Upload_Metadata": metadata(filename="x", purpose="import")}
     assert (await ask(ben, "POST", **begin)).json()["code"] == "UNAUTHORIZED_PRINCIPAL"
+    made = (await ann.post("/users/me/keys", name="Laptop")).ok
+    program = Person(ann.http, ann.user_id, ann.email, made["api_key"])
+    assert (await ask(program, "POST", **begin)).json()["code"] == "ACCESS_KEY_INSUFFICIENT"
     # Rights are looked at with each piece, and an upload belongs to one owner.
     place = (await ask(ann, "POST", **begin)).headers["location"]
     assert (await ann.patch(f"/users/{ben.user_id}", role=100)).ok

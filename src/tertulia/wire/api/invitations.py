@@ -6,7 +6,9 @@ from typing import Annotated, Final, Literal, TypeVar
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import permissions
+from tertulia.domain.accounts import access_keys
 from tertulia.domain.accounts import invitations as invitations
+from tertulia.domain.accounts.access_keys import NO_KEYS
 from tertulia.domain.accounts.invitations import (
     MAX_MINUTES,
     MAX_WELCOME_TEXT,
@@ -124,12 +126,16 @@ class CreateInviteLink(_Terms, kw_only=True, frozen=True):
 
 
 def _terms(call: Call, params: SendInvites | CreateInviteLink) -> InvitationTerms:
+    role = Role(params.invite_as)
+    if role <= Role.ADMINISTRATOR and call.key_id is not None:
+        # Such an account could do what the key can't, and outlive it.
+        access_keys.require(call.key, NO_KEYS)
     minutes = params.invite_expires_in_minutes
     return InvitationTerms(
         minutes=call.node.config.invitation_link_validity_minutes
         if isinstance(minutes, UnsetType)
         else minutes,
-        role=Role(params.invite_as),
+        role=role,
         channel_ids=tuple(params.stream_ids),
         group_ids=tuple(params.group_ids),
         default_channels=params.include_realm_default_subscriptions,

@@ -158,7 +158,7 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/invites/{invite_id:int}/resend", invitations.resend_email_invite),
     Route("DELETE", "/invites/multiuse/{invite_id:int}", invitations.revoke_invite_link),
     # Bots
-    Route("GET", "/bots", bots.get_bots),
+    Route("GET", "/bots", bots.get_bots, keys=NEVER),
     Route("POST", "/bots", bots.create_bot, body_bytes=None, keys=NEVER),
     Route("PATCH", "/bots/{bot_id:int}", bots.update_bot, body_bytes=None),
     Route("DELETE", "/bots/{bot_id:int}", bots.deactivate_bot),

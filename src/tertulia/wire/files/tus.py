@@ -14,7 +14,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tertulia.domain import permissions, quotas
-from tertulia.domain.accounts.access_keys import KeyCapability
+from tertulia.domain.accounts import access_keys
+from tertulia.domain.accounts.access_keys import NO_KEYS, KeyCapability
 from tertulia.domain.messages import attachments
 from tertulia.model.errors import Refused, Unavailable, UploadQuotaReached
 from tertulia.model.users import BotKind, User
@@ -30,7 +31,7 @@ from tertulia.wire.files.tus_headers import (
     metadata_in,
     number_in,
 )
-from tertulia.wire.http.authentication import authenticate
+from tertulia.wire.http.authentication import access_key_in, authenticate
 from tertulia.wire.http.errors import TusRefused, error_response
 from tertulia.wire.http.forms import MIB, Body, drained
 from tertulia.wire.http.node import HttpNode
@@ -168,6 +169,8 @@ class _Tus:
         metadata = request.headers.get("upload-metadata", "")
         fields = metadata_in(metadata)
         is_import = fields.get("purpose") == IMPORT
+        if is_import and (key := access_key_in(request.scope)) is not None:
+            access_keys.require(key, NO_KEYS)  # As for everything else about imports.
         limit = self._limit(is_import=is_import)
         if length > limit:
             raise TusRefused(
