@@ -502,6 +502,34 @@ async def test_people_are_reminded_then_have_to_set_it_up(
     (await org.nobody.post("/fetch_api_key", **BEN, code=codes[0])).ok
 
 
+async def test_a_reset_link_does_not_replace_setting_it_up(
+    org: Organization, clock: TestClock
+) -> None:
+    (await org["ann"].patch("/realm", **REQUIRED)).ok
+    clock.ahead += 4 * DAY
+    node = org.node
+    link = node.links.reset("", node.state.credentials[org["ben"].user_id], int(clock()) + 100)
+    browser = signed_out_browser(org)
+    page = await browser.http.post(link, data={"password": "another battery staple"})
+    assert session_cookie(browser) is None
+    assert "<svg" in page.text
+
+
+async def test_new_members_set_it_up_first_without_days_of_grace(org: Organization) -> None:
+    (await org["ann"].patch("/realm", **REQUIRED | {"second_factor_grace_days": 0})).ok
+    link = (await org["ann"].post("/invites/multiuse")).ok["invite_link"]
+    browser = signed_out_browser(org)
+    sent = {
+        "email": "zoe@example.com",
+        "full_name": "Zoe Zander",
+        "password": "another battery staple",
+    }
+    page = await browser.http.post(link.removeprefix("http://chat.test"), data=sent)
+    assert org.node.state.user_with_address("zoe@example.com") is not None
+    assert session_cookie(browser) is None
+    assert "<svg" in page.text
+
+
 async def test_a_session_with_a_factor_stays(org: Organization, clock: TestClock) -> None:
     browser = await signed_in_browser(org, "ben")
     await set_up(org["ben"], clock)

@@ -164,7 +164,7 @@ def reset_password(
     context: CommandContext, password: PasswordReset, new: NewSession
 ) -> Decision[Session | None]:
     """Give the actor's account another password and API key, end all sessions, and sign the person
-    in, unless that takes a second factor. The person gets an email.
+    in, unless that takes a second factor, or setting one up. The person gets an email.
 
     Raise WrongPassword if the password has changed in the meantime; OrganizationDeactivated.
     """
@@ -175,7 +175,9 @@ def reset_password(
     _require_present(context, None)
     mails = users.emails_to(MailKind.CREDENTIAL_CHANGED, actor, password.site)
     changed = users.key_replaced(state, actor.id, password.key, password.new_hash)
-    if second_factors.has_any(state, actor.id):
+    if second_factors.has_any(state, actor.id) or second_factors.is_missing(
+        state, actor, context.now
+    ):
         return Decision(None, [*changed, *end_all_sessions(state, actor.id)], mails)
     begun = _begun(context, new, state.sessions.of_user[actor.id])
     return Decision(begun.result, [*changed, *begun.changes], mails)

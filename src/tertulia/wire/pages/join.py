@@ -13,7 +13,6 @@ from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.users import User
 from tertulia.service import links
 from tertulia.service.accounts import good_password
-from tertulia.wire.http import sign_in
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.pages.form_flow import (
     Field,
@@ -24,6 +23,7 @@ from tertulia.wire.pages.form_flow import (
 )
 from tertulia.wire.pages.html import STYLES
 from tertulia.wire.pages.public import packaged, static
+from tertulia.wire.pages.sign_in_flow import SignInFlow, finish_sign_in
 
 
 def join_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
@@ -125,13 +125,11 @@ async def _make_account(
     if page.is_post:
         try:
             user = await _joined(page, by, address or page.value("email"))
-            await sign_in.sign_in(page.node, page.request, user, method="link")
+            return await finish_sign_in(page, user, "link", SignInFlow())
         except (LinkExpired, HasAccount):
             raise
         except Refused as refusal:
             error = page.say.refusal(refusal)
-        else:
-            return page.go("/")
     return page.form(
         page.say("join_title", organization=state.realm.name),
         [
