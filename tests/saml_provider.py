@@ -97,6 +97,7 @@ class SamlIdp:
         signs: str = "assertion",
         name_id: str = "june-17",
         age: int = 0,
+        minutes: int = 5,
         audience: str | None = AUDIENCE,
         recipient: str = ACS,
         issuer: str = ENTITY,
@@ -105,11 +106,11 @@ class SamlIdp:
         algorithm: str = "",
         **attributes: str,
     ) -> str:
-        """A response as XML, issued `age` seconds ago. `signs` is what is signed: the assertion,
-        the response, both, or nothing. `confirms` is the request that the assertion answers, if it
-        isn't `request_id`."""
+        """A response as XML, issued `age` seconds ago, for some `minutes`. `signs` is what
+        is signed: the assertion, the response, both, or nothing. `confirms` is the request that the
+        assertion answers, if it isn't `request_id`."""
         now = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=age)
-        until = _time(now + datetime.timedelta(minutes=5))
+        until = _time(now + datetime.timedelta(minutes=minutes))
         attributes = attributes or {"email": "june@example.com", "displayName": "June Park"}
         confirmed = request_id if confirms is None else confirms
         values = {

@@ -20,6 +20,7 @@ from tertulia.identity.openid import (
     settings_of,
 )
 from tertulia.identity.provider import (
+    LOGOUT_TOKEN_SECONDS,
     AuthorizationRequest,
     NotProven,
     ProviderDown,
@@ -286,6 +287,8 @@ async def test_a_logout_token_says_who_signed_out() -> None:
         {"aud": "other"},
         {"iss": "https://evil.example"},
         {"exp": NOW - CLOCK_SKEW - 1},
+        # Such a token could be sent again once its ID is forgotten.
+        {"iat": NOW - LOGOUT_TOKEN_SECONDS, "exp": NOW + 60},
         {"jti": ""},
         {"sub": "", "sid": ""},
     ],

@@ -263,6 +263,19 @@ async def test_forged_responses_are_refused(
         assert (await finished(client, good)).status_code == 303
 
 
+async def test_a_response_is_not_accepted_longer_than_it_is_remembered(
+    config: Config, idp: SamlIdp, tmp_path: Path
+) -> None:
+    """It could be replayed otherwise."""
+    async with (
+        organization(config, idp, tmp_path, provider_starts=True) as org,
+        browser(org) as client,
+    ):
+        for age, status in ((3600, 403), (600, 303)):
+            response = await brought(client, idp.response(age=age, minutes=480))
+            assert response.status_code == status, age
+
+
 async def test_the_provider_gets_this_server_s_metadata(org: Organization) -> None:
     async with browser(org) as client:
         response = await client.get("/sign-in/company/metadata")

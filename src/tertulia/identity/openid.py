@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from tertulia.identity.provider import (
+    LOGOUT_TOKEN_SECONDS,
     AuthorizationRequest,
     Claims,
     LogoutThere,
@@ -214,6 +215,8 @@ class OpenidProvider:
         events = claims.get("events")
         if not isinstance(events, dict) or not isinstance(events.get(LOGOUT_EVENT), dict):
             raise NotProven("the token isn't a logout token")
+        if self._clock() - claims["iat"] > LOGOUT_TOKEN_SECONDS - CLOCK_SKEW:
+            raise NotProven("the logout token is too old")
         if "nonce" in claims:
             raise NotProven("a logout token has no nonce")
         subject, session, token_id = (_text(claims, name) for name in ("sub", "sid", "jti"))

@@ -14,6 +14,8 @@ from tertulia.outbound.http_responses import NotFetched
 
 SECONDS: Final = 10.0
 """Timeout of one request to a provider."""
+LOGOUT_TOKEN_SECONDS: Final = 3600
+"""How long a logout token is accepted, and remembered, so that it counts once."""
 MAX_RESPONSE: Final = 1024 * 1024
 """Longest response of a provider, in bytes."""
 Claims = Mapping[str, Any]

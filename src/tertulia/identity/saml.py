@@ -5,6 +5,7 @@ although it's missing is checked here: the audience, the recipient, and which re
 """
 
 import re
+import time
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final
@@ -19,6 +20,8 @@ from tertulia.service.sign_in_methods import SamlMethod, file_text
 METADATA_TYPE: Final = "application/samlmetadata+xml"
 RESPONSE_SECONDS: Final = 3600
 """How long a response is remembered, so that it counts once. Older ones aren't accepted."""
+CLOCK_SKEW: Final = 300
+"""Accepted difference between the provider's clock and this server's, in seconds."""
 _ASSERTION: Final = "{urn:oasis:names:tc:SAML:2.0:assertion}"
 _BINDINGS: Final = "urn:oasis:names:tc:SAML:2.0:bindings:"
 _DIGITAL: Final = re.compile(r"[A-Za-z0-9+/=\s]+")
@@ -134,6 +137,8 @@ class SamlProvider:
         (assertion,) = (
             one for one in document.iter(f"{_ASSERTION}Assertion") if one.get("ID") == assertion_id
         )
+        if not _is_recent(assertion.get("IssueInstant", "")):
+            raise NotProven("the assertion is too old")
         request_ids = set()
         for data in assertion.iter(f"{_ASSERTION}SubjectConfirmationData"):
             if data.get("Recipient") != self._acs:
@@ -191,6 +196,14 @@ def _first(sent: Mapping[str, list[str]], names: Iterable[str]) -> str:
     """The first value of the first attribute that was sent."""
     values = (value for name in names for value in sent.get(name, ()) if value)
     return next(values, "").strip()
+
+
+def _is_recent(issued: str) -> bool:
+    """Whether an assertion of this time is remembered as long as it's accepted."""
+    from onelogin.saml2.utils import OneLogin_Saml2_Utils
+
+    age = time.time() - OneLogin_Saml2_Utils.parse_SAML_to_time(issued)
+    return -CLOCK_SKEW <= age < RESPONSE_SECONDS - CLOCK_SKEW
 
 
 def _both_names(sent: Mapping[str, list[str]]) -> str:

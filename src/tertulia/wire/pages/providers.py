@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute
 
 from tertulia.domain.accounts import signing_out
 from tertulia.identity.provider import (
+    LOGOUT_TOKEN_SECONDS,
     AuthorizationRequest,
     NotProven,
     ProviderDown,
@@ -44,8 +45,6 @@ CALLBACK_SECONDS: Final = 600.0
 """The period that `CALLBACKS` failed answers from one network are allowed in."""
 LOGOUTS: Final = 3000
 """Logout tokens from one network in that period."""
-LOGOUT_TOKEN_SECONDS: Final = 3600
-"""How long a logout token is remembered, so that it counts once."""
 _COOKIE: Final = "tertulia_sign_in_"
 _ANSWER: Final = ("code", "state", "iss", "error", "error_description", "user")
 """What a provider may send along with the browser."""
