@@ -70,6 +70,19 @@ async def test_one_account_cannot_be_guessed_from_many_addresses(config: Config)
         reply.refused("AUTHENTICATION_FAILED", 401)
 
 
+async def test_spellings_of_a_name_count_together(config: Config) -> None:
+    """A directory takes them for the same name."""
+    async with stopped(config) as org:
+        attacker = at(org, "203.0.113.1")
+        names = ("ann smith", " ANN  Smith ", "a\u00adnn smith", "\uff41nn smith", "ánn smith")
+        for number in range(rate_limits.TRIES_PER_ACCOUNT):
+            sent = {"username": names[number % len(names)], "password": "x"}
+            assert (await attacker.http.post("/login", data=sent)).status_code == 403
+        for name in names:
+            reply = await attacker.http.post("/login", data={"username": name, "password": "x"})
+            assert reply.status_code == 429, name
+
+
 async def test_its_owner_signs_in_with_a_browser_used_before(config: Config) -> None:
     async with stopped(config) as org:
         browser = at(org, "192.0.2.1")

@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
@@ -197,6 +198,10 @@ WRONG_CODES_SECONDS: Final = 3600.0
 """More wrong codes than this in that time are reported to the person, once a day."""
 
 
+_LONGEST_NAME: Final = 500
+"""The length, in characters, up to which names of people differ."""
+
+
 class SignInLimits:
     """Rate limits for wrong passwords and codes.
 
@@ -336,8 +341,12 @@ class KeyLimits:
 
 
 def _mark(address: str) -> str:
-    """Return a digest of the address, which may be arbitrarily long."""
-    return hashlib.sha256(address.strip().casefold().encode()).hexdigest()
+    """Return a digest of the address, which may be arbitrarily long. Spellings that a directory
+    takes for the same name have the same one: directories ignore case, accents, invisible
+    characters, and how many spaces there are (RFC 4518)."""
+    spread = unicodedata.normalize("NFKD", address[:_LONGEST_NAME])
+    seen = "".join(one for one in spread if unicodedata.category(one)[0] not in "CM")
+    return hashlib.sha256(" ".join(seen.casefold().split()).encode()).hexdigest()
 
 
 class RateLimits:
