@@ -17,7 +17,7 @@ from tertulia.model.edits import TopicMove
 from tertulia.model.exports import DataExport
 from tertulia.model.folders import ChannelFolder
 from tertulia.model.imports import DataImport
-from tertulia.model.invitations import Confirmation, Invitation
+from tertulia.model.invitations import Confirmation
 from tertulia.model.messages import PendingPreview, Placed
 from tertulia.model.nouns import NOUNS, Key
 from tertulia.model.numbers import Counter
@@ -67,6 +67,7 @@ from tertulia.state.users import (
     AccessKeyTable,
     CredentialTable,
     IdentityTable,
+    InvitationTable,
     SecondFactorTable,
     SessionTable,
     UserTable,
@@ -110,7 +111,7 @@ class State:
     custom_emoji: CustomEmojiTable
     alert_words: Table[AlertWords]
     muted_users: MutedUserTable
-    invitations: Table[Invitation]
+    invitations: InvitationTable
     confirmations: Table[Confirmation]
     counters: Table[Counter]
     folders: Table[ChannelFolder]

@@ -11,6 +11,7 @@ from pyroaring import BitMap
 from tertulia.model import changes
 from tertulia.model.access_keys import AccessKey
 from tertulia.model.identities import Identity
+from tertulia.model.invitations import Invitation
 from tertulia.model.messages import Message
 from tertulia.model.nouns import Noun
 from tertulia.model.second_factors import Passkey, SecondFactor
@@ -114,6 +115,13 @@ class IdentityTable(PersonalTable[Identity]):
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.by_subject = Unique(self, lambda one: (one.method, one.subject))
+
+
+class InvitationTable(Table[Invitation]):
+    def __init__(self, noun: Noun) -> None:
+        super().__init__(noun)
+        self.of_address = Grouped(self, lambda one: (one.address or "").casefold() or None)
+        """By address in lowercase."""
 
 
 class SecondFactorTable(PersonalTable[SecondFactor]):

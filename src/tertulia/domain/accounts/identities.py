@@ -158,13 +158,8 @@ def _joined(
 
 def invitation_for(state: State, address: str, now: float) -> Invitation | None:
     """Return the newest usable invitation for the address."""
-    folded = address.casefold()
-    found = [
-        one
-        for one in state.invitations
-        if (one.address or "").casefold() == folded and admission.is_usable(state, one, now)
-    ]
-    return max(found, key=lambda one: one.id, default=None)
+    found = reversed(state.invitations.of_address[address.casefold()])
+    return next((one for one in found if admission.is_usable(state, one, now)), None)
 
 
 def free_name(state: State, proven: str, address: str, user_id: int | None = None) -> str:
