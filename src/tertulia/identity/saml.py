@@ -202,7 +202,7 @@ def _is_recent(issued: str) -> bool:
     """Whether an assertion of this time is remembered as long as it's accepted."""
     from onelogin.saml2.utils import OneLogin_Saml2_Utils
 
-    age = time.time() - OneLogin_Saml2_Utils.parse_SAML_to_time(issued)
+    age: float = time.time() - OneLogin_Saml2_Utils.parse_SAML_to_time(issued)
     return -CLOCK_SKEW <= age < RESPONSE_SECONDS - CLOCK_SKEW
 
 
