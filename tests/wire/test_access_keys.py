@@ -213,7 +213,7 @@ def field_names(shown: dict[str, Any], part: Any, seen: frozenset[str] = frozens
 async def test_a_key_cannot_invite_administrators(
     org: Organization, role: int, is_allowed: bool
 ) -> None:
-    """With an account of theirs, whoever has the key could do what it can't."""
+    """Someone with a stolen key could make an account that can do more than the key."""
     ann = org["ann"]
     program = await create_key(ann, f"Key {role}")
     for path, sent in (

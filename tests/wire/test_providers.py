@@ -334,6 +334,26 @@ async def test_unknown_methods_are_not_found(at: Company) -> None:
 # Requiring single sign-on
 
 
+async def test_nobody_joins_with_a_password_past_the_required_provider(at: Company) -> None:
+    ann = at.org["ann"]
+    invited = (await ann.post("/invites/multiuse")).ok["invite_link"].removeprefix(SITE)
+    off = {"password_sign_in": False, "invite_required": False}
+    await at.org.change_realm(**off)
+    accounts = len(at.org.node.state.users)
+    sent = {
+        "email": "zoe@example.com",
+        "full_name": "Zoe Zander",
+        "password": "another battery staple",
+    }
+    for path in (invited, "/join"):
+        browser = at.browser()
+        page = await browser.http.get(path)
+        assert (page.status_code, 'href="/login"' in page.text) == (403, True), path
+        assert (await browser.http.post(path, data=sent)).status_code == 403
+        assert SESSION_COOKIE not in browser.http.cookies
+    assert len(at.org.node.state.users) == accounts
+
+
 async def test_an_organization_can_require_the_provider_and_its_owner_still_gets_in(
     at: Company,
 ) -> None:

@@ -49,6 +49,17 @@ async def _open_join_page(page: PageRequest) -> Response:
     return await _ask_address(page, None)
 
 
+def _requires_provider(page: PageRequest) -> Response | None:
+    """The page for organizations in which people can only join by signing in with a provider, which
+    finds their invitation; None for others."""
+    if page.node.state.realm.password_sign_in or not page.node.config.sign_in:
+        return None
+    say = page.say
+    return page.note(
+        say("no_passwords"), say("no_passwords_text"), status=403, back=to_sign_in(say)
+    )
+
+
 async def _join(page: PageRequest) -> Response:
     """Join with an invitation, or with an email address confirmed by this link."""
     state, now = page.node.state, page.node.clock()
@@ -76,6 +87,8 @@ def _unknown(page: PageRequest) -> Response:
 
 async def _ask_address(page: PageRequest, invitation: Invitation | None) -> Response:
     """Ask for an email address, and send a sign-up link to it."""
+    if (refused := _requires_provider(page)) is not None:
+        return refused
     error = ""
     if page.is_post:
         page.count_mail()
@@ -112,6 +125,8 @@ async def _make_account(
     page: PageRequest, by: Invitation | Confirmation, address: str | None
 ) -> Response:
     """Ask for a name and password, and create the account."""
+    if (refused := _requires_provider(page)) is not None:
+        return refused
     state = page.node.state
     if address is not None and (known := state.user_with_address(address)) is not None:
         return page.note(
