@@ -1,6 +1,7 @@
 """What an import does with records that can't come along as they are."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import msgspec
@@ -35,6 +36,8 @@ from tertulia.model.user_topics import Visibility
 from tertulia.model.users import BotKind, Role
 from tertulia.service.config import Config
 from tertulia.state.state import State
+from tertulia.store.database import READING
+from tertulia.store.store import database_at
 from tests.imports.invented import BEGAN, Invented, imported
 from tests.imports.test_importer import contents
 
@@ -323,6 +326,30 @@ async def test_bots_have_their_services(config: Config) -> None:
     assert first.default_sending_channel_id == 21
     assert (second.kind, second.owner_id) == (BotKind.GENERIC, 11)
     assert third.kind is BotKind.GENERIC
+
+
+async def test_what_exists_here_keeps_its_domains_and_storage(config: Config) -> None:
+    def helper(key: int, value: str) -> SourceUser:
+        bot = SourceBot(owner=11, storage={"last": value})
+        return SourceUser(key=key, full_name="Bot", address="bot@example.com", bot=bot)
+
+    before = Made(organization(users=(ANN, helper(51, "1")), domains=(("example.com", False),)))
+    await imported(config, before)
+    progress: list[Progress] = []
+    beside = organization(
+        users=(ANN, helper(7, "2")),
+        domains=(("evil.example", True),),
+        channels=(SourceChannel(key=21, name="a"),),
+    )
+    message = SourceMessage(key=1, sender=11, channel=21, topic="a", content="hi", sent_at=BEGAN)
+    state = await state_after(config, Made(beside, (message,)), progress)
+    assert [one.name for one in state.domains] == ["example.com"]
+    assert "email domains: This organization keeps its own." in progress[0].report.skipped
+    with closing(
+        database_at(config.data_path, config.database_url).connect(readonly=True, limits=READING)
+    ) as connection:
+        rows = connection.query("SELECT user_id, value FROM bot_storage")
+    assert [tuple(row) for row in rows] == [(51, "1")]
 
 
 async def test_what_people_have_is_checked(config: Config) -> None:

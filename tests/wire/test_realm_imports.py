@@ -399,6 +399,13 @@ async def test_bad_files_are_refused_in_a_sentence(
     assert "Traceback" not in failed.reason
 
 
+async def test_a_long_file_name_is_shortened(org: Organization, export: bytes) -> None:
+    key = await uploaded(org["ann"], export, "\N{CJK UNIFIED IDEOGRAPH-2000B}" * 90 + ".tar.gz")
+    assert (await org["ann"].post("/imports", upload=key, kind="zulip")).ok
+    checked = await ended(org)
+    assert (checked.state, checked.reason) == (ImportState.CHECKED, "")
+
+
 async def test_a_process_that_crashes_again_and_again_fails(
     org: Organization, export: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

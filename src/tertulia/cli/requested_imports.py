@@ -44,6 +44,8 @@ NOTED_SECONDS: Final = 1.0
 """How often the progress of a check is stored."""
 _UPLOAD: Final = "upload"
 """The directory with a link to the uploaded file, which has its name."""
+MAX_NAME: Final = 200
+"""Bytes of that name."""
 _UNUSUAL: Final = re.compile(r"[^\w.-]+")
 _ImportId = Annotated[int, typer.Argument(metavar="ID", help="The import's ID.")]
 
@@ -158,7 +160,8 @@ class _Requested:
         file_modes.directory(directory)
         for old in directory.iterdir():
             old.unlink()
-        named = directory / (_UNUSUAL.sub("_", name)[-80:].lstrip(".") or "export")
+        plain = _UNUSUAL.sub("_", name).encode()[-MAX_NAME:].decode(errors="ignore").lstrip(".")
+        named = directory / (plain or "export")
         named.symlink_to(place.resolve())
         return named
 

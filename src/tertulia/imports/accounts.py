@@ -341,10 +341,12 @@ class AccountChanges:
             yield changes.UserChanged(user_id=user_id, values={"bot": changed}, was={"bot": bot})
 
     def storage(self) -> Iterator[StorageChanged]:
-        """Yield what bots have stored."""
+        """Yield what new bots have stored."""
         for user in self._source.users:
             user_id = self._ids.find("user", user.key)
-            if user.bot is not None and user.bot.storage and user_id is not None:
+            if user.bot is None or self._ids.find("matched", user.key) is not None:
+                continue
+            if user.bot.storage and user_id is not None:
                 yield from in_parts(StorageChanged(user_id, user.bot.storage))
 
 

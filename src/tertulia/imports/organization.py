@@ -234,6 +234,9 @@ class OrganizationChanges:
 
     def _domains(self) -> Iterator[AnyChange]:
         for name, subdomains in self._source.domains:
+            if not self._is_new:  # They say who may join.
+                self._report.skip("email domains", "This organization keeps its own.", name)
+                continue
             if domains.named(self._state, name) is not None:
                 continue
             made = self._allowed("email domains", name, domains.add, name, subdomains)
