@@ -48,6 +48,7 @@ ALLOWED = {
     ("domain", "subject"): "an identity provider's ID of a person",
     ("jobs", "subject"): "an identity provider's ID of a person",
     ("model", "subject"): "an identity provider's ID of a person",
+    ("service", "subject"): "an identity provider's ID of a person",
     ("state", "by_subject"): "an identity provider's ID of a person",
     ("domain", "by_subject"): "an identity provider's ID of a person",
     ("domain", "MAX_SUBJECT"): "an identity provider's ID of a person",

@@ -10,8 +10,12 @@ import httpx
 import msgspec
 import pytest
 
+from tertulia.app.config import ConfigError, load
+from tertulia.domain.accounts import identities
+from tertulia.model.identities import ProvenIdentity
 from tertulia.model.users import Role
 from tertulia.service.config import Config
+from tertulia.service.sign_in_methods import methods_from
 from tertulia.wire.scim import groups as scim_groups
 from tests.support import Newcomer, Organization, new_organization
 
@@ -205,6 +209,45 @@ async def test_an_id_belongs_to_one_account(directory: Directory) -> None:
         {"op": "replace", "value": {"externalId": OKTA_USER["externalId"]}}
     ]}  # fmt: skip
     assert await directory.refused("PATCH", f"/Users/{made['id']}", taken) == (409, "uniqueness")
+
+
+async def test_people_are_recognized_by_their_id_when_they_sign_in(
+    config: Config,
+) -> None:
+    (okta,) = methods_from(
+        [{"name": "okta", "kind": "oidc", "issuer": "https://okta.example", "client_id": "t"}]
+    )
+    settings = msgspec.structs.replace(
+        config, scim_token=TOKEN, scim_method="okta", sign_in=(okta,)
+    )
+    async with new_organization(settings) as org:
+        directory = Directory(org)
+        created = await directory.post("/Users", OKTA_USER)
+        assert created["externalId"] == OKTA_USER["externalId"]
+        query = f'/Users?filter=externalId eq "{OKTA_USER["externalId"]}"'
+        assert (await directory.get(query))["totalResults"] == 1
+        proven = ProvenIdentity(
+            method="okta",
+            subject=f"https://okta.example {OKTA_USER['externalId']}",
+            address="renamed@example.com",
+            is_address_verified=True,
+        )
+        node = org.node
+        user = await node.log.submit(
+            None,
+            identities.recognize,
+            proven,
+            okta.rules,
+            await node.vault.credential(0, None),
+            "",
+            node.renderer.render,
+        )
+        assert str(user.id) == created["id"]
+
+
+def test_scim_method_must_be_configured() -> None:
+    with pytest.raises(ConfigError, match="scim_method: sign_in has no method with the name 'ok'"):
+        load({}, environment={"TERTULIA_SCIM_METHOD": "ok"})
 
 
 async def test_the_last_owner_is_never_deactivated(directory: Directory) -> None:

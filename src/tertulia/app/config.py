@@ -217,6 +217,10 @@ def load(
             "Setting sign_in: external_url is required, too, because providers send people back to"
             " it."
         )
+    if config.scim_method and config.sign_in_of_scim is None:
+        raise ConfigError(
+            f"Setting scim_method: sign_in has no method with the name '{config.scim_method}'."
+        )
     if any(isinstance(one, HeaderMethod) for one in config.sign_in):
         trusted = config.proxy_trusted.replace(" ", "").split(",")
         if any(one in {"", "*"} or one.endswith("/0") for one in trusted):

@@ -23,7 +23,7 @@ class Github:
     def __init__(self, method: GithubMethod, web: ProviderWeb) -> None:
         self._method = method
         self._web = web
-        self._url = method.url.rstrip("/")
+        self._url = method.provider
         is_public = urlsplit(self._url).hostname == "github.com"
         self._api = "https://api.github.com" if is_public else f"{self._url}/api/v3"
 
@@ -68,12 +68,11 @@ class Github:
             identity=ProvenIdentity(
                 method=self._method.name,
                 # A login can be changed, and then taken by someone else.
-                subject=f"{self._url} {user['id']}",
+                subject=self._method.subject(str(user["id"])),
                 address=address,
                 is_address_verified=bool(address),
                 full_name=str(user.get("name") or user.get("login") or ""),
                 groups=groups,
-                picture_url=str(user.get("avatar_url") or ""),
             )
         )
 

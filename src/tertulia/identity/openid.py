@@ -82,7 +82,7 @@ def settings_of(method: SignInMethod) -> OpenidSettings:
         case OidcMethod():
             return OpenidSettings(
                 method=method,
-                issuer=method.issuer,
+                issuer=method.provider,
                 client_id=method.client_id,
                 secret=lambda _: method.secret(),
                 scopes=method.scopes,
@@ -92,7 +92,7 @@ def settings_of(method: SignInMethod) -> OpenidSettings:
         case GoogleMethod():
             return OpenidSettings(
                 method=method,
-                issuer="https://accounts.google.com",
+                issuer=method.provider,
                 client_id=method.client_id,
                 secret=lambda _: method.secret(),
                 domain=method.domain,
@@ -101,7 +101,7 @@ def settings_of(method: SignInMethod) -> OpenidSettings:
         case GitlabMethod():
             return OpenidSettings(
                 method=method,
-                issuer=method.url.rstrip("/"),
+                issuer=method.provider,
                 client_id=method.client_id,
                 secret=lambda _: method.secret(),
                 groups_claim="groups",
@@ -109,7 +109,7 @@ def settings_of(method: SignInMethod) -> OpenidSettings:
         case AppleMethod():
             return OpenidSettings(
                 method=method,
-                issuer="https://appleid.apple.com",
+                issuer=method.provider,
                 client_id=method.client_id,
                 secret=lambda now: _apple_secret(method, now),
                 scopes="openid email name",
@@ -126,7 +126,7 @@ def _apple_secret(method: AppleMethod, now: float) -> str:
     claims: dict[str, Any] = {
         "iss": method.team_id,
         "sub": method.client_id,
-        "aud": "https://appleid.apple.com",
+        "aud": method.provider,
         "iat": int(now),
         "exp": int(now) + SECRET_SECONDS,
     }
@@ -198,9 +198,7 @@ class OpenidProvider:
         claims = await self._claims(metadata, token, nonce=request.nonce)
         self._require_own(claims)
         claims = await self._with_userinfo(metadata, claims, tokens.get("access_token"))
-        return SignedInThere(
-            identity=self._identity(metadata, claims, answer), session=_text(claims, "sid")
-        )
+        return SignedInThere(identity=self._identity(claims, answer), session=_text(claims, "sid"))
 
     async def logout_url(self, back: str) -> str:
         metadata = await self._described()
@@ -223,7 +221,7 @@ class OpenidProvider:
         if not token_id or not (subject or session):
             raise NotProven("the logout token doesn't say who signed out")
         if subject:
-            subject = _subject(metadata, subject)
+            subject = self._settings.method.subject(subject)
         return LogoutThere(token_id=token_id, subject=subject, session=session)
 
     async def check(self) -> str:
@@ -375,19 +373,16 @@ class OpenidProvider:
 
     # The person
 
-    def _identity(
-        self, metadata: _Metadata, claims: Claims, answer: Mapping[str, str]
-    ) -> ProvenIdentity:
-        verified = claims.get("email_verified")
+    def _identity(self, claims: Claims, answer: Mapping[str, str]) -> ProvenIdentity:
+        verified, method = claims.get("email_verified"), self._settings.method
         is_verified = verified in (True, "true") or self._settings.trusts_addresses
         return ProvenIdentity(
-            method=self._settings.method.name,
-            subject=_subject(metadata, claims["sub"]),
+            method=method.name,
+            subject=method.subject(claims["sub"]),
             address=_text(claims, "email"),
             is_address_verified=is_verified,
             full_name=_name(claims) or _apple_name(answer),
             groups=self._values(claims),
-            picture_url=_text(claims, "picture"),
         )
 
     def _values(self, claims: Claims) -> frozenset[str] | None:
@@ -404,11 +399,6 @@ class OpenidProvider:
         if not isinstance(found, Sequence):
             return None
         return frozenset(one for one in found[:MAX_VALUES] if isinstance(one, str))
-
-
-def _subject(metadata: _Metadata, subject: str) -> str:
-    """The ID that a person keeps. It includes the issuer, because another one may use the same."""
-    return f"{metadata.issuer} {subject}"
 
 
 def _text(claims: Claims, name: str) -> str:

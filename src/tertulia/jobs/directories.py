@@ -20,6 +20,10 @@ FEW: Final = 10
 """This many people, or half of them, can be gone. More than that looks like a mistake."""
 
 
+AT_ONCE: Final = 100
+"""People who are compared without letting others use the event loop."""
+
+
 class TooManyGone(Exception):
     """The directory lacks most people, so its settings are probably wrong."""
 
@@ -71,7 +75,9 @@ async def follow(node: Node, method: LdapMethod, found: list[LdapPerson]) -> Non
             logger.warning("the last owner is gone from the directory", extra={"fields": fields})
         else:
             logger.info("deactivated a person who left the directory", extra={"fields": fields})
-    for user_id, known_by in linked.items():
+    for number, (user_id, known_by) in enumerate(linked.items()):
+        if number % AT_ONCE == 0:
+            await asyncio.sleep(0)  # Comparing everyone takes long in a large organization.
         if known_by not in present:
             continue
         groups, user = present[known_by].groups, node.state.users[user_id]

@@ -36,7 +36,6 @@ class ProvenIdentity(Struct, frozen=True, kw_only=True):
     full_name: str = ""
     groups: frozenset[str] | None = None
     """What roles and groups are mapped from; None if the provider doesn't say."""
-    picture_url: str = ""
 
 
 class RecognitionRules(Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from msgspec import Meta, Struct
 
 from tertulia.service.server_settings import PER_NODE, SECRET, ServerSettings, SettingMark
+from tertulia.service.sign_in_methods import SignInMethod
 from tertulia.store.bucket_files import S3Keys
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.file_moves import files_at, opened_files
@@ -45,6 +46,11 @@ class Config(ServerSettings, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     def address_host(self) -> str:
         """The host of placeholder email addresses, such as `user7@…`."""
         return urlsplit(self.external_url).hostname or "tertulia.invalid"
+
+    @property
+    def sign_in_of_scim(self) -> SignInMethod | None:
+        """The sign-in method that `scim_method` names."""
+        return next((one for one in self.sign_in if one.name == self.scim_method), None)
 
     @property
     def data_path(self) -> Path:

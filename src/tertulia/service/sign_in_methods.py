@@ -68,6 +68,20 @@ class SignInMethod(Struct, kw_only=True, frozen=True, tag_field="kind", forbid_u
         return False
 
     @property
+    def provider(self) -> str:
+        """Which provider people's IDs come from, if another one could be set up under the same
+        name; otherwise empty."""
+        return ""
+
+    def subject(self, provider_id: str) -> str:
+        """Return what an account is linked to, for the provider's ID of a person."""
+        return f"{self.provider} {provider_id}" if self.provider else provider_id
+
+    def provider_id(self, subject: str) -> str:
+        """Return the provider's ID of a person, the reverse of `subject`."""
+        return subject.removeprefix(f"{self.provider} ")
+
+    @property
     def rules(self) -> RecognitionRules:
         """Who becomes a member, and with which roles and groups."""
         return RecognitionRules(
@@ -112,6 +126,10 @@ class OidcMethod(_Client, kw_only=True, frozen=True, tag="oidc"):
     trust_addresses: bool = False
     """Whether addresses count as verified although the provider doesn't say so."""
 
+    @property
+    def provider(self) -> str:
+        return self.issuer.rstrip("/")
+
 
 class GoogleMethod(_Client, kw_only=True, frozen=True, tag="google"):
     """Google accounts."""
@@ -120,6 +138,10 @@ class GoogleMethod(_Client, kw_only=True, frozen=True, tag="google"):
 
     domain: str = ""
     """The Google Workspace domain whose members may sign in; empty for everyone."""
+
+    @property
+    def provider(self) -> str:
+        return "https://accounts.google.com"
 
     @property
     def is_public(self) -> bool:
@@ -134,6 +156,10 @@ class GitlabMethod(_Client, kw_only=True, frozen=True, tag="gitlab"):
     url: _URL = "https://gitlab.com"
 
     @property
+    def provider(self) -> str:
+        return self.url.rstrip("/")
+
+    @property
     def is_public(self) -> bool:
         return urlsplit(self.url).hostname == "gitlab.com"
 
@@ -146,6 +172,10 @@ class GithubMethod(_Client, kw_only=True, frozen=True, tag="github"):
     url: _URL = "https://github.com"
     organizations: tuple[str, ...] = ()
     """The GitHub organizations whose members may sign in; empty for everyone."""
+
+    @property
+    def provider(self) -> str:
+        return self.url.rstrip("/")
 
     @property
     def is_public(self) -> bool:
@@ -169,6 +199,10 @@ class AppleMethod(SignInMethod, kw_only=True, frozen=True, tag="apple"):
     key_id: _NEEDED
     key_file: _NEEDED
     """The private key that Apple gave out for the key ID (`AuthKey_….p8`)."""
+
+    @property
+    def provider(self) -> str:
+        return "https://appleid.apple.com"
 
     @property
     def is_public(self) -> bool:
@@ -343,18 +377,18 @@ def _method(number: int, table: dict[str, Any]) -> AnySignInMethod:
         raise ValueError(f"{which}: {_reason(kind, str(error))}") from None
     except ValueError as error:
         raise ValueError(f"{which}: {error}") from None
-    found: AnySignInMethod = method
-    return found
+    checked: AnySignInMethod = method
+    return checked
 
 
 def _reason(kind: type[SignInMethod], error: str) -> str:
-    """Return what msgspec found, beginning with the key."""
-    said = _PLACE.sub("", error)
+    """Return msgspec's message, beginning with the key."""
+    message = _PLACE.sub("", error)
     place = _PLACE.search(error)
     key = place[2].partition("[")[0] if place is not None else ""
-    if missing := re.search(r"missing required field `(\w+)`", said):
+    if missing := re.search(r"missing required field `(\w+)`", message):
         return f"{missing[1]} is missing"
-    if unknown := re.search(r"unknown field `([^`]+)`", said):
+    if unknown := re.search(r"unknown field `([^`]+)`", message):
         known = (field.name for field in msgspec.structs.fields(kind))
         tag = kind.__struct_config__.tag
         return f"{unknown[1]} isn't a setting of kind {tag}, which has {', '.join(known)}"
@@ -364,16 +398,16 @@ def _reason(kind: type[SignInMethod], error: str) -> str:
         return "accounts must be create or match"
     if key == "roles" and place is not None and place[1]:
         return f"roles: its keys must be {_either(typing.get_args(_RoleName))}"
-    if "regex" in said and key.endswith("_header"):
+    if "regex" in message and key.endswith("_header"):
         return f"{key} must be the name of a header"
-    if "regex" in said and kind is LdapMethod:
+    if "regex" in message and kind is LdapMethod:
         shape = "ldaps://host or ldap://host" if key == "url" else "a filter in parentheses"
         return f"{key} must be {shape}"
-    if "regex" in said:
+    if "regex" in message:
         return f"{key} must be an http:// or https:// URL"
-    if "length" in said:
+    if "length" in message:
         return f"{key} can't be empty"
-    return f"{key}: {said[:1].lower()}{said[1:]}"
+    return f"{key}: {message[:1].lower()}{message[1:]}"
 
 
 def _either(names: Iterable[str]) -> str:

@@ -101,6 +101,12 @@ class SessionTable(PersonalTable[Session]):
         self.by_digest = Unique(self, lambda session: session.digest)
         self.by_use = Ordered(self, lambda session: session.used_at)
         """Least recently used first."""
+        self.of_provider = Grouped(self, _provider_session)
+        """By the sign-in method and the provider's ID of the session there."""
+
+
+def _provider_session(session: Session) -> tuple[str, str] | None:
+    return (session.method, session.provider_session) if session.provider_session else None
 
 
 class AccessKeyTable(PersonalTable[AccessKey]):

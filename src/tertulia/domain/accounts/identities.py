@@ -77,7 +77,7 @@ def recognize(
         raise NotRecognized(
             "linked_elsewhere",
             "The account with the address {address} is linked to another person at {title}. Ask"
-            " an administrator to unlink it.",
+            " the people who run this server to unlink it.",
             address=address,
             title=rules.title,
         )

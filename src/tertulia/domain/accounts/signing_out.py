@@ -58,16 +58,16 @@ def end_of_provider(
     context: CommandContext, method: str, subject: str, provider_session: str
 ) -> Decision[int]:
     """End the sessions that began with a sign-in method, of the person with this ID there, or of
-    one session there, or both. Empty texts stand for any. Return how many there were."""
+    one session there, or both; the other one is empty. Return how many there were."""
     state = context.state
     if subject:
         identity = state.identities.get(state.identities.by_subject.get((method, subject)))
-        found = [] if identity is None else state.sessions.of_user[identity.user_id]
+        candidates = [] if identity is None else state.sessions.of_user[identity.user_id]
     else:
-        found = list(state.sessions)
+        candidates = state.sessions.of_provider[method, provider_session]
     over = [
         one
-        for one in found
+        for one in candidates
         if one.method == method and provider_session in {"", one.provider_session}
     ]
     return Decision(len(over), end_sessions(over))

@@ -17,7 +17,7 @@ from tertulia.wire.pages.sign_in_flow import SignInFlow, finish_sign_in
 logger = logging.getLogger("tertulia.sign_in")
 
 
-async def recognized(page: PageRequest, method: SignInMethod, proven: ProvenIdentity) -> User:
+async def _recognized(page: PageRequest, method: SignInMethod, proven: ProvenIdentity) -> User:
     """Return the person's account, a new one if the method creates them. Raises as
     `identities.recognize`."""
     node = page.node
@@ -38,11 +38,11 @@ async def finish_proven(
 ) -> Response:
     """Sign the person in, or show a page that says why they can't be."""
     try:
-        user = await recognized(page, method, proven)
+        user = await _recognized(page, method, proven)
         return await finish_sign_in(page, user, method.name, flow)
     except Refused as refusal:
         sign_in.log_failed_sign_in(page.request, method.name)
-        return _refused(page, words_of(page, refusal))
+        return _refused(page, _words_of(page, refusal))
 
 
 def not_proven(page: PageRequest, method: SignInMethod, reason: str, sender: str = "") -> Response:
@@ -58,7 +58,7 @@ def _refused(page: PageRequest, words: str) -> Response:
     return page.note(page.say("sign_in_refused"), words, status=403, back=to_sign_in(page.say))
 
 
-def words_of(page: PageRequest, refusal: Refused) -> str:
+def _words_of(page: PageRequest, refusal: Refused) -> str:
     """What a refusal says, in the person's language."""
     if isinstance(refusal, NotRecognized):
         return page.say(refusal.reason, **refusal.arguments)

@@ -20,17 +20,15 @@ from tertulia.identity.provider import (
     ProviderDown,
 )
 from tertulia.identity.providers import Providers
-from tertulia.model.errors import Refused
 from tertulia.service.credentials import VaultError
 from tertulia.service.sign_in_methods import SignInMethod
-from tertulia.wire.http import authentication, sign_in
+from tertulia.wire.http import authentication
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.request_head import client_network, cookie_name
 from tertulia.wire.pages.form_flow import LOGIN, Link, Page, PageRequest, route_maker, to_sign_in
-from tertulia.wire.pages.proven import recognized, words_of
+from tertulia.wire.pages.proven import finish_proven, not_proven
 from tertulia.wire.pages.sign_in_flow import (
     SignInFlow,
-    finish_sign_in,
     needs_browser,
     requested_flow,
     to_browser,
@@ -137,7 +135,7 @@ class _Pages:
         """Sign in the person who comes back from the provider."""
         answer = {name: page.value(name) for name in _ANSWER if page.value(name)}
         if any(len(value) > _MAX_ANSWER for value in answer.values()):
-            return self._refused(page, method, "the answer is too long")
+            return not_proven(page, method, "the answer is too long")
         if page.is_post:
             # The browser sends its cookies only with a GET that comes from another site.
             return page.go(f"{method.path}/callback?{urlencode(answer)}")
@@ -155,27 +153,15 @@ class _Pages:
             if answer["error"] in {"access_denied", "user_cancelled_authorize"}:
                 return self._cancelled(page, method, pending.flow)
             reason = f"{answer['error'][:100]}: {answer.get('error_description', '')[:300]}"
-            return self._refused(page, method, reason)
+            return not_proven(page, method, reason)
         try:
             request = _request(page, method, pending)
             there = await self._providers[method].signed_in(request, answer)
         except NotProven as error:
-            return self._refused(page, method, str(error))
-        try:
-            user = await recognized(page, method, there.identity)
-            flow = msgspec.structs.replace(pending.flow, provider_session=there.session[:200])
-            response = await finish_sign_in(page, user, method.name, flow)
-        except Refused as refusal:
-            sign_in.log_failed_sign_in(page.request, method.name)
-            return page.note(
-                page.say("sign_in_refused"),
-                words_of(page, refusal),
-                status=403,
-                back=to_sign_in(page.say),
-            )
+            return not_proven(page, method, str(error))
         self._answers.forgive(network)
-        _forget(page, method)
-        return response
+        flow = msgspec.structs.replace(pending.flow, provider_session=there.session[:200])
+        return await finish_proven(page, method, there.identity, flow)
 
     async def end(self, page: PageRequest, method: SignInMethod) -> Response:
         """Send a browser that is signed out here to the provider, to sign out there, too."""
@@ -201,16 +187,6 @@ class _Pages:
         return Response(status_code=200, headers=headers)
 
     # Answers that don't sign anyone in
-
-    def _refused(self, page: PageRequest, method: SignInMethod, reason: str) -> Response:
-        sign_in.log_failed_sign_in(page.request, method.name)
-        logger.warning("refused an answer of %s: %s", method.name, reason)
-        return page.note(
-            page.say("sign_in_refused"),
-            page.say("provider_refused", title=method.label),
-            status=403,
-            back=to_sign_in(page.say),
-        )
 
     def _expired(self, page: PageRequest, method: SignInMethod) -> Response:
         return page.note(

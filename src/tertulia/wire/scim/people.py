@@ -1,6 +1,7 @@
 """`/Users`: people's accounts, including deactivated ones, without bots and deleted accounts."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -50,8 +51,8 @@ class _SentPerson(Struct):
         if self.email == "" and before is not None and _has_own_user_name(call, before):
             address = ""  # A new user name doesn't change the address that differs from it.
         return DirectoryPerson(
-            method=call.node.config.scim_method or "scim",
-            external_id=self.external_id,
+            method=_method(call),
+            external_id=_subject(call, self.external_id),
             user_name=self.user_name,
             address=address,
             full_name=self.full_name(before.full_name if before else ""),
@@ -132,19 +133,13 @@ async def _apply(call: ScimCall, user: User, sent: _SentPerson) -> ScimAnswer:
     return ScimAnswer(_object(call, call.state.users[user.id]))
 
 
-def _conflicts() -> "_Conflicts":
-    return _Conflicts()
-
-
-class _Conflicts:
-    """A context that turns AlreadyProvisioned into SCIM's answer."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, AlreadyProvisioned):
-            raise ScimRefused(409, str(error), "uniqueness") from None
+@contextmanager
+def _conflicts() -> Iterator[None]:
+    """Turn AlreadyProvisioned into SCIM's answer."""
+    try:
+        yield
+    except AlreadyProvisioned as error:
+        raise ScimRefused(409, str(error), "uniqueness") from None
 
 
 def _of_resource(body: Mapping[str, Any]) -> _SentPerson:
@@ -225,7 +220,7 @@ def _matching(call: ScimCall, conditions: Mapping[str, str]) -> list[User]:
                 found = {*_by_address(state, value), *_linked(state, USER_NAME, value.casefold())}
                 found = {i for i in found if _user_name(call, state.users[i]) == value.casefold()}
             case "externalid":
-                found = _linked(state, call.node.config.scim_method or "scim", value)
+                found = _linked(state, _method(call), _subject(call, value))
             case "emails" | "emails.value":
                 found = _by_address(state, value)
             case "id":
@@ -273,7 +268,22 @@ def _object(call: ScimCall, user: User) -> dict[str, Any]:
             "location": f"{call.base}/Users/{user.id}",
         },
     }
-    method = call.node.config.scim_method or "scim"
-    if external_id := provisioning.linked(call.state, user.id, method):
-        found["externalId"] = external_id
+    if subject := provisioning.linked(call.state, user.id, _method(call)):
+        sign_in = call.node.config.sign_in_of_scim
+        found["externalId"] = sign_in.provider_id(subject) if sign_in else subject
     return found
+
+
+# The directory's IDs
+
+
+def _method(call: ScimCall) -> str:
+    """Return the method that the directory's IDs are linked under."""
+    return call.node.config.scim_method or "scim"
+
+
+def _subject(call: ScimCall, external_id: str) -> str:
+    """Return what an account is linked to, for an ID that the directory sends: what the sign-in
+    method finds it by."""
+    sign_in = call.node.config.sign_in_of_scim
+    return sign_in.subject(external_id) if sign_in and external_id else external_id
