@@ -11,6 +11,7 @@ from tertulia.service.config import Config
 from tests.browsers import send_csrf_token, set_password, signed_in_browser, signed_out_browser
 from tests.emails import due_emails, no_email_job
 from tests.support import PASSWORD, Newcomer, Organization, Person, TestClock, new_organization
+from tests.wire.test_app_sign_in import DESKTOP, desktop_path
 
 pytestmark = [
     pytest.mark.usefixtures("no_logged_errors"),
@@ -84,6 +85,12 @@ async def test_a_sign_in_with_a_program_is_emailed_once(org: Organization) -> No
     assert "New sign-in" in (await one(org)).subject
     (await org.nobody.post("/fetch_api_key", **ANN)).ok
     assert await due_emails(org) == []
+
+
+async def test_a_sign_in_with_the_desktop_app_is_emailed(org: Organization) -> None:
+    page = await signed_out_browser(org).http.post(DESKTOP, data=ANN)
+    assert (await signed_out_browser(org).http.get(desktop_path(page))).status_code == 303
+    assert "New sign-in" in (await one(org)).subject
 
 
 async def test_people_can_turn_account_emails_off(org: Organization) -> None:

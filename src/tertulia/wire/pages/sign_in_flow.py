@@ -19,7 +19,7 @@ from starlette.routing import BaseRoute
 
 from tertulia.domain.accounts import second_factors as factor_verbs
 from tertulia.model.errors import Refused, WrongCode
-from tertulia.model.users import User
+from tertulia.model.users import Credential, User
 from tertulia.service import links
 from tertulia.service import second_factors as factor_codes
 from tertulia.service.links import Links
@@ -146,7 +146,7 @@ async def _complete(
     if flow.mobile_flow_otp:
         return await _to_mobile_app(page, user, method, flow.mobile_flow_otp, checked)
     if flow.desktop_flow_otp:
-        return _to_desktop_app(page, user, method, flow)
+        return _to_desktop_app(page, user, method, flow, checked)
     await sign_in.sign_in(
         page.node,
         page.request,
@@ -188,9 +188,17 @@ class _DesktopSignIn(Struct, frozen=True, array_like=True):
     next: str
     provider_session: str
     nonce: str
+    is_new_place: bool | None = None
+    """As in `CheckedPassword`; None for other methods."""
 
 
-def _to_desktop_app(page: PageRequest, user: User, method: str, flow: SignInFlow) -> Response:
+def _to_desktop_app(
+    page: PageRequest,
+    user: User,
+    method: str,
+    flow: SignInFlow,
+    checked: CheckedPassword | None,
+) -> Response:
     """The page with the encrypted token to copy."""
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # Rarely needed.
 
@@ -203,6 +211,7 @@ def _to_desktop_app(page: PageRequest, user: User, method: str, flow: SignInFlow
             flow.next,
             flow.provider_session,
             secrets.token_hex(8),
+            None if checked is None else checked.is_new_place,
         )
     ).decode()
     token = node.vault.ticket(_DESKTOP, text, int(node.clock()) + DESKTOP_SECONDS)
@@ -267,12 +276,20 @@ def _continued(page: PageRequest, purpose: str) -> _Continued | None:
     if Links.password_mark(credential) != first.password_mark:
         return None
     user = sign_in.require_usable(node, first.user_id)
-    checked = None
-    if first.is_new_place is not None:
-        checked = CheckedPassword(
-            user=user, password_hash=credential.password_hash, is_new_place=first.is_new_place
-        )
+    checked = _checked_before(user, credential, first.is_new_place)
     return _Continued(user, first.method, first.flow, checked)
+
+
+def _checked_before(
+    user: User, credential: Credential, is_new_place: bool | None
+) -> CheckedPassword | None:
+    """Return the result of a password sign-in that a ticket stands for; None for other methods. The
+    password must be the same as then."""
+    if is_new_place is None:
+        return None
+    return CheckedPassword(
+        user=user, password_hash=credential.password_hash, is_new_place=is_new_place
+    )
 
 
 async def _second_step_page(
@@ -436,12 +453,14 @@ async def _from_desktop_app(page: PageRequest) -> Response:
         return _expired(page)
     signed_in = msgspec.json.decode(text, type=_DesktopSignIn)
     user = sign_in.require_usable(node, signed_in.user_id)
-    if Links.password_mark(node.state.credentials[user.id]) != signed_in.password_mark:
+    credential = node.state.credentials[user.id]
+    if Links.password_mark(credential) != signed_in.password_mark:
         return _expired(page)
     await sign_in.sign_in(
         node,
         page.request,
         user,
+        _checked_before(user, credential, signed_in.is_new_place),
         method=signed_in.method,
         provider_session=signed_in.provider_session,
     )
