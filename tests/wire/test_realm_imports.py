@@ -399,6 +399,25 @@ async def test_bad_files_are_refused_in_a_sentence(
     assert "Traceback" not in failed.reason
 
 
+async def test_a_check_says_if_the_export_was_imported_before(
+    org: Organization, export: bytes
+) -> None:
+    ann = org["ann"]
+
+    async def said() -> bool:
+        key = await uploaded(ann, export)
+        assert (await ann.post("/imports", upload=key, kind="zulip")).ok
+        checked = await ended(org)
+        assert checked.plan is not None
+        return any("was imported before" in one.reason for one in checked.plan.changed)
+
+    assert not await said()
+    (one,) = org.node.state.data_imports
+    finished = msgspec.structs.replace(one, id=one.id + 1, state=ImportState.FINISHED, path="")
+    await org.do(DataImportSet(data_import=finished))
+    assert await said()
+
+
 async def test_a_long_file_name_is_shortened(org: Organization, export: bytes) -> None:
     key = await uploaded(org["ann"], export, "\N{CJK UNIFIED IDEOGRAPH-2000B}" * 90 + ".tar.gz")
     assert (await org["ann"].post("/imports", upload=key, kind="zulip")).ok

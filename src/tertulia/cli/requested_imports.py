@@ -42,6 +42,10 @@ from tertulia.store.store import READ_SECONDS
 
 NOTED_SECONDS: Final = 1.0
 """How often the progress of a check is stored."""
+REPEATED: Final = (
+    "An export of the same size was imported before. If it's the same one, all its messages will be"
+    " here twice."
+)
 _UPLOAD: Final = "upload"
 """The directory with a link to the uploaded file, which has its name."""
 MAX_NAME: Final = 200
@@ -111,6 +115,8 @@ class _Requested:
 
             addresses = {one.address.casefold() for one in self._log.state.users}
             progress = await asyncio.to_thread(dry_run, source, tell, addresses)
+        if await self._is_repeated(one, progress.fingerprint):
+            progress.report.change("messages", REPEATED, number=progress.messages)
         await self._log.submit(None, domain.checked, one.id, _summary(progress))
 
     async def _import(self, one: DataImport) -> None:
@@ -134,9 +140,22 @@ class _Requested:
         await self._log.submit(None, domain.finished, one.id, _summary(progress))
 
     async def _has_begun(self, one: DataImport) -> bool:
+        newest = await self._newest()
+        return newest is not None and newest.request_id == one.id
+
+    async def _is_repeated(self, one: DataImport, fingerprint: str) -> bool:
+        """Whether the same export seems to be imported already, and would be again: the newest one
+        is continued, or nothing is done."""
+        newest = await self._newest()
+        return (newest is None or newest.fingerprint != fingerprint) and any(
+            (before.kind, before.size, before.state) == (one.kind, one.size, ImportState.FINISHED)
+            for before in self._log.state.data_imports
+        )
+
+    async def _newest(self) -> Progress | None:
+        """The progress of the newest import into this organization."""
         stored = await self._log.store.read_log(lambda c: installation.value(c, FACT), READ_SECONDS)
-        progress = None if stored is None else msgspec.json.decode(stored, type=Progress)
-        return progress is not None and progress.request_id == one.id
+        return None if stored is None else msgspec.json.decode(stored, type=Progress)
 
     @contextlib.asynccontextmanager
     async def _opened(self, one: DataImport) -> AsyncIterator[Source]:
