@@ -259,6 +259,17 @@ async def test_a_provider_that_is_down_is_not_asked_by_everyone(
     assert len(web.asked) == 1
 
 
+async def test_keys_that_do_not_come_are_not_asked_for_by_everyone() -> None:
+    """Anyone can send logout tokens."""
+    web = FakeWeb()
+    del web.answers["/jwks"]
+    tested = provider(web)
+    for _ in range(10):
+        with pytest.raises(ProviderDown):
+            await tested.logged_out("a.b.c")
+    assert len(web.asked) == 2
+
+
 # Logout tokens
 
 LOGOUT: dict[str, Any] = {

@@ -4,8 +4,8 @@ import asyncio
 import hashlib
 import time
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
@@ -33,6 +33,8 @@ from tertulia.service.sign_in_methods import (
 
 if TYPE_CHECKING:
     from joserfc.jwk import KeySet
+
+T = TypeVar("T")
 
 ALGORITHMS: Final = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
@@ -239,16 +241,21 @@ class OpenidProvider:
     async def _described(self) -> _Metadata:
         async with self._busy:
             if self._metadata is None or time.monotonic() >= self._metadata_until:
-                if self._down is not None and time.monotonic() < self._down_until:
-                    # Don't let everyone wait in turn for a provider that doesn't respond.
-                    raise self._down
-                try:
-                    self._metadata = await self._discovered()
-                except ProviderDown as error:
-                    self._down, self._down_until = error, time.monotonic() + DOWN_SECONDS
-                    raise
+                self._metadata = await self._asked(self._discovered())
                 self._metadata_until = time.monotonic() + DISCOVERY_SECONDS
             return self._metadata
+
+    async def _asked(self, answer: Coroutine[Any, Any, T]) -> T:
+        """Return what the provider answers. Raises ProviderDown, without asking, shortly after it
+        didn't respond: not everyone should wait in turn for it."""
+        if self._down is not None and time.monotonic() < self._down_until:
+            answer.close()
+            raise self._down
+        try:
+            return await answer
+        except ProviderDown as error:
+            self._down, self._down_until = error, time.monotonic() + DOWN_SECONDS
+            raise
 
     async def _discovered(self) -> _Metadata:
         issuer = self._settings.issuer.rstrip("/")
@@ -280,7 +287,7 @@ class OpenidProvider:
     async def _keys_younger_than(self, metadata: _Metadata, seconds: float) -> "KeySet":
         async with self._busy:
             if self._keys is None or time.monotonic() - self._keys_at >= seconds:
-                return await self._fetched_keys(metadata)
+                return await self._asked(self._fetched_keys(metadata))
             return self._keys
 
     # Tokens
