@@ -108,11 +108,11 @@ async def test_a_message_changed_during_an_edit_is_edited_in_its_current_form(
     sent = await org["ann"].send("lounge", "plans", "one")
     rendered, pending = type(org.node).rendered, [True]
 
-    async def rendering(*arguments: Any) -> Any:
+    async def rendering(*arguments: Any, **options: Any) -> Any:
         if pending:
             pending.clear()
             (await org["ann"].patch(f"/messages/{sent}", topic="others")).ok
-        return await rendered(*arguments)
+        return await rendered(*arguments, **options)
 
     monkeypatch.setattr(type(org.node), "rendered", rendering)
     await edit_message(caller(org, "ann"), sent, "two")
@@ -129,11 +129,11 @@ async def test_a_scheduled_message_changed_concurrently_is_edited_in_its_current
     waiting = await schedule_message(ann, to, "one", at, client="test", read_by_sender=True)
     rendered, pending = type(org.node).rendered, [True]
 
-    async def rendering(*arguments: Any) -> Any:
+    async def rendering(*arguments: Any, **options: Any) -> Any:
         if pending:
             pending.clear()
             await change_scheduled(ann, waiting, ScheduledEdit(topic="others"), client="test")
-        return await rendered(*arguments)
+        return await rendered(*arguments, **options)
 
     monkeypatch.setattr(type(org.node), "rendered", rendering)
     await change_scheduled(ann, waiting, ScheduledEdit(content="two"), client="test")
