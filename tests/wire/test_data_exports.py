@@ -280,3 +280,49 @@ async def test_export_is_made_after_a_restart(config: Config) -> None:
         (export,) = org.node.state.data_exports
         assert export.finished_at
         assert [one.path async for one in org.node.files.below(EXPORTS)] == [export.path]
+
+
+async def test_export_has_nothing_of_others_beyond_what_the_person_sees(org: Organization) -> None:
+    ann, ben, cleo = org["ann"], org["ben"], org["cleo"]
+    office = await org.channel(
+        "office", "ann", "ben", "cleo", is_private=True, history_public=False
+    )
+    await org.channel("cellar", "ann", "cleo", is_private=True)
+    own = await ben.send("office", "plans", "what ben said")
+    starred = await cleo.send("office", "plans", "secret of the office")
+    voted = await cleo.send("office", "plans", "/poll Secret question?")
+    for one in (starred, voted):
+        assert (await ben.post(f"/messages/{one}/reactions", emoji_name="tada")).ok
+        assert (await ben.post("/messages/flags", messages=[one], op="add", flag="starred")).ok
+    vote = {"type": "new_option", "idx": 1, "option": "secret option of cleo"}
+    widget = {"message_id": voted, "msg_type": "widget"}
+    assert (await cleo.post("/submessage", **widget, content=json.dumps(vote))).ok
+    await cleo.send("cellar", "secret topic", "secret of the cellar")
+    await cleo.write([ann.user_id], "secret between ann and cleo")
+    await cleo.write([ben.user_id], "secret answer to ben")
+    draft = {"type": "", "to": [], "topic": "", "content": "secret draft", "timestamp": 1}
+    assert (await cleo.post("/drafts", drafts=[draft])).ok
+    assert (await cleo.post("/saved_snippets", title="secret snippet", content="hello")).ok
+    assert (await cleo.post("/users/me/alert_words", alert_words=["secretword"])).ok
+    reminder = {"message_id": starred, "note": "secret note"}
+    assert (await cleo.post("/reminders", **reminder, scheduled_delivery_timestamp=later(org))).ok
+    assert (await cleo.post("/users/me/status", status_text="secret status")).ok
+    shared = await cleo.upload("secret file.txt", b"secret in a file")
+    await cleo.send("office", "plans", f"[file](/user_uploads/{shared})")
+    assert (await cleo.patch("/settings", email_address_visibility=5)).ok
+    leaving = {"subscriptions": json.dumps(["office"])}
+    assert (await ben.delete("/users/me/subscriptions", **leaving)).ok
+    await ann.send("office", "plans", "secret after ben left")
+    assert (await ann.patch(f"/streams/{office}", new_name="secret name")).ok
+
+    archive = await exported(org, ben)
+    texts = [archive.read(name) for name in archive.namelist()]
+    assert [text for text in texts if b"secret" in text] == []
+    assert [name for name in archive.namelist() if "secret" in name] == []
+    for other in (ann, cleo):
+        assert [text for text in texts if other.email.encode() in text] == []
+        assert [text for text in texts if other.api_key.encode() in text] == []
+    # What is theirs stays, also where they can't look anymore.
+    assert [one["id"] for one in objects(archive, "messages-0001.json")] == [own]
+    assert {one["message_id"] for one in objects(archive, "stars.json")} <= {starred, voted}
+    assert {one["message_id"] for one in objects(archive, "reactions.json")} == {starred, voted}
