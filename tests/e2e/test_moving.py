@@ -1,11 +1,14 @@
 """Moving from a running server with the commands: existing clients go on working here."""
 
+import io
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+import requests
 import zulip
 
 from tertulia.app.founding import is_founded
@@ -50,9 +53,20 @@ def following(new: Server, old: Site, output: Path) -> Iterator[Program]:
             program.wait(30)
 
 
-def send(account: Account, server: Server, content: str) -> int:
+def run(new: Server, output: Path, group: str, command: str, *arguments: str) -> None:
+    """Run a command on the new server's data. It must succeed."""
+    with output.open("ab") as file:
+        words = [group, command, *new._place(), *arguments]
+        program = Program(words, new._environment(), file.fileno())
+    assert program.wait(60) == 0, output.read_text()
+
+
+def send(account: Account, server: Server, content: str, to: list[int] | None = None) -> int:
+    """Send it to the topic, or to these people."""
     with client_of(account, server) as client:
         message = {"type": "stream", "to": "general", "topic": "move", "content": content}
+        if to is not None:
+            message = {"type": "private", "to": to, "content": content}
         message_id: int = ok(client.send_message(message))["id"]
         return message_id
 
@@ -62,6 +76,78 @@ def newest(account: Account, server: Server) -> tuple[int, str]:
         page = {"anchor": "newest", "num_before": 1, "num_after": 0, "apply_markdown": False}
         messages = ok(client.get_messages(page))["messages"]
         return (messages[-1]["id"], messages[-1]["content"]) if messages else (0, "")
+
+
+def seen(account: Account, server: Server, link: str, path: str, linked: int) -> dict[str, Any]:
+    """What the account's client shows: what is unread, where a link leads, and the linked file."""
+    with client_of(account, server, retry=False) as client:
+        wanted = {"fetch_event_types": ["message", "update_message_flags"]}
+        unread = ok(client.call_endpoint("register", request=wanted))["unread_msgs"]
+        message = ok(client.call_endpoint(f"messages/{linked}", method="GET"))["message"]
+        assert link in message["content"]
+        channel_id, topic, near = link.removeprefix("/#narrow/channel/").split("/")[::2]
+        narrow = [
+            {"operator": "channel", "operand": int(channel_id.split("-")[0])},
+            {"operator": "topic", "operand": topic},
+        ]
+        page = {"anchor": int(near), "num_before": 1, "num_after": 1, "narrow": narrow}
+        messages = ok(client.get_messages(page))["messages"]
+        found = ok(client.call_endpoint(path.lstrip("/"), method="GET"))["url"]
+    download = requests.get(server.url + found, timeout=60)
+    assert download.status_code == 200
+    return {
+        "unread": unread,
+        "message": (message["content"], message["flags"]),
+        "at the link": [(one["id"], one["content"], one["subject"]) for one in messages],
+        "file": download.content,
+    }
+
+
+def test_links_files_and_unread_messages_are_the_same_after_an_export_and_the_rest_live(
+    old: Site, new: Server, tmp_path: Path
+) -> None:
+    ann, ben = old.ann, old.ben
+    first = send(ben, old.server, "the first")
+    with client_of(ben, old.server) as client:
+        channel_id = ok(client.get_stream_id("general"))["stream_id"]
+        file = io.BytesIO(b"what was agreed")
+        file.name = "agreed.txt"
+        path = ok(client.upload_file(file))["url"]
+    link = f"/#narrow/channel/{channel_id}-general/topic/move/near/{first}"
+    linked = send(ben, old.server, f"[here]({link}), and [the file]({path})")
+    mention = send(ann, old.server, "@**Ben** and this")
+    read = send(ann, old.server, "read before the move")
+    between = send(ann, old.server, "between us", [ben.user_id])
+    with client_of(ben, old.server) as client:
+        flags = {"messages": [read], "op": "add", "flag": "read"}
+        ok(client.update_message_flags(flags))
+    export = tmp_path / "export.tar.gz"
+    old.server.command("export", str(export))
+    (new.data_dir / "tertulia.toml").write_text(f'moving_from_url = "{old.server.url}"\n')
+    output = tmp_path / "output"
+    run(new, output, "import", "zulip", "--live", str(export))
+    # After the export.
+    late = send(ann, old.server, "written while it moves")
+    with client_of(ann, old.server) as client:  # As apps do with one's own messages.
+        ok(client.update_message_flags({"messages": [late], "op": "add", "flag": "read"}))
+    before = {one: seen(one, old.server, link, path, linked) for one in (ann, ben)}
+    unread = before[ben]["unread"]
+    assert [one["unread_message_ids"] for one in unread["streams"]] == [
+        [first, linked, mention, late]
+    ]
+    assert between in [max(one["unread_message_ids"]) for one in unread["pms"]]
+    assert unread["mentions"] == [mention]
+    with ended(new):
+        new.start()
+        with following(new, old, output) as program:
+            new.wait(lambda: newest(ann, new)[0] == late, "it arrives")
+            run(new, output, "import", "finish")
+            assert program.wait(60) == 0, output.read_text()
+        for account, expected in before.items():
+            assert seen(account, new, link, path, linked) == expected
+        with client_of(ben, new, retry=False) as client:
+            ok(client.mark_all_as_read())
+        assert seen(ben, new, link, path, linked)["unread"]["count"] == 0
 
 
 def test_a_client_keeps_its_key_its_messages_and_its_password(
@@ -98,10 +184,7 @@ def test_a_client_keeps_its_key_its_messages_and_its_password(
         third = send(old.ben, old.server, "written in the meantime")
         with following(new, old, output) as program:
             new.wait(lambda: newest(old.ben, new)[0] == third, "it arrives")
-            with output.open("ab") as file:
-                words = ["import", "finish", *new._place()]
-                finishing = Program(words, new._environment(), file.fileno())
-            assert finishing.wait(60) == 0, output.read_text()
+            run(new, output, "import", "finish")
             assert program.wait(60) == 0, output.read_text()
         assert "People can use this server" in output.read_text()
         last = send(old.ben, new, "written here")
