@@ -10,11 +10,13 @@ from msgspec.structs import replace
 from tertulia.app.founding import opened_log
 from tertulia.domain.organization import realms
 from tertulia.imports.identifiers import MATCHED
-from tertulia.imports.progress import ImportRefused, Progress, dry_run
+from tertulia.imports.progress import FACT, ImportRefused, Progress, dry_run
 from tertulia.imports.records import SourceAttachment, SourceFile, SourceMessage
 from tertulia.log.replica import replay_differences
+from tertulia.model.changes import UserChanged
 from tertulia.service.config import Config
-from tertulia.store import message_details
+from tertulia.state.decision import Decision
+from tertulia.store import installation, message_details
 from tertulia.store.database import READING
 from tertulia.store.store import database_at
 from tests.imports.invented import Invented, imported
@@ -126,6 +128,44 @@ async def test_a_finished_import_is_not_repeated(config: Config) -> None:
     again = await imported(config, Invented(20))
     assert again.report.imported["messages"] == 20
     assert await contents(config) == before
+
+
+@pytest.mark.parametrize("commits", [2, 4, 7])
+async def test_samples_stay_forgotten_when_someone_is_erased_while_it_runs(
+    config: Config, commits: int
+) -> None:
+    """Erasing forgets the samples that are stored; the running import forgets its own."""
+    left = commits
+
+    def kill(_: Progress) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise Killed
+
+    async def stored() -> str:
+        async with opened_log(config, print) as log:
+            return await log.store.read(lambda c: installation.value(c, FACT)) or ""
+
+    with pytest.raises(Killed):
+        await imported(config, Invented(60), kill)
+    assert '"samples":["May"]' in await stored()
+    async with opened_log(config, print) as log:
+        erased = UserChanged(user_id=12, values={"is_deleted": True}, was={"is_deleted": False})
+        await log.submit(None, lambda _: Decision(None, (erased,)))
+    # The importer's own report, read from the fact before, still has them.
+    progress = await imported(config, Invented(60))
+    assert progress.step == "done"
+    assert '"May"' not in await stored()
+    assert progress.report.skipped["invoices: There is no place for them here."].count == 1
+
+
+async def test_a_new_organization_has_the_default_quotas(config: Config) -> None:
+    await imported(config, Invented(4))
+    async with opened_log(config, print) as log:
+        realm = log.state.realm
+    assert realm.upload_quota_per_user_mib == realms.UPLOAD_QUOTA_MIB
+    assert realm.max_channels_per_user == 500
 
 
 async def test_another_export_must_wait_for_an_unfinished_import(config: Config) -> None:

@@ -1,6 +1,7 @@
 """Erasing a person leaves nothing of them in the database and its files."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -207,7 +208,8 @@ async def test_samples_of_an_import_are_forgotten(org: Organization) -> None:
     report.count("people", 7)
     progress = Progress(fingerprint="f", kind="zulip", origin="Zulip 11", report=report)
     stored = msgspec.json.encode(progress).decode()
-    await org.node.store.write(lambda c: installation.put(c, FACT, stored))
+    for key in (FACT, installation.LIVE_IMPORT):
+        await org.node.store.write(partial(installation.put, key=key, value=stored))
     remark = ImportRemark(kind="people", reason="r", count=1, samples=("zoe@xqword.example",))
     summary = ImportSummary(origin="Zulip 11", changed=(remark,))
     done = DataImport(
@@ -223,6 +225,8 @@ async def test_samples_of_an_import_are_forgotten(org: Organization) -> None:
     )
     await org.do(DataImportSet(data_import=done))
     await erase(org, zoe.user_id)
+    live_move = await org.node.store.read(lambda c: installation.value(c, installation.LIVE_IMPORT))
+    assert "xqword" not in (live_move or "")
     left = await org.node.store.read(lambda c: installation.value(c, FACT))
     assert "xqword" not in (left or "")
     shown = org.node.state.data_imports[1].summary

@@ -46,6 +46,7 @@ from tertulia.model.changes import AnyChange, AttachmentAdded, QueuesEnded
 from tertulia.model.users import Credential, Role
 from tertulia.service.credentials import Vault
 from tertulia.state.decision import CommandContext, Decision, Verb
+from tertulia.state.state import State
 from tertulia.store import installation
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.files import Files
@@ -203,6 +204,7 @@ class Importer:
             keep_ids=self._source.keeps_ids and is_new,
             started_at=time.time(),
             request_id=self._request_id,
+            erased=_erased(self._log.state),
         )
         return True
 
@@ -264,15 +266,24 @@ class Importer:
         if step is not None:
             self._progress.step = step
 
-        def verb(_: CommandContext) -> Decision[None]:
-            return Decision(None, changes)
-
-        await self._commit(verb, notes=[*self._noted(), *notes])
+        await self._commit_noted(lambda _: Decision(None, changes), *notes)
         self._ids.is_changed = False
         self._tell(self._progress)
 
+    async def _commit_noted(self, verb: Verb[None], *more: Note) -> None:
+        """Commit the verb with the progress."""
+        notes: list[Note] = []
+
+        def noted(context: CommandContext) -> Decision[None]:
+            decision = verb(context)
+            notes[:] = [*self._noted(), *more]
+            return decision
+
+        await self._commit(noted, notes=notes)
+
     async def _commit(self, verb: Verb[T], *arguments: Any, notes: Sequence[Note]) -> T:
-        """Submit the verb. Raise ImportCanceled if an owner canceled the import."""
+        """Submit the verb, which may fill the notes. Raise ImportCanceled if an owner canceled the
+        import."""
 
         def checked(context: CommandContext, *given: Any) -> Decision[T]:
             is_wanted = not self._request_id or imports.is_to_be_imported(
@@ -285,7 +296,10 @@ class Importer:
         return await self._log.submit(None, checked, *arguments, notes=notes)
 
     def _noted(self) -> list[Note]:
-        """Return what is stored with each commit."""
+        """Return what is stored with each commit. A verb calls it, so that it sees whom others have
+        erased."""
+        if _erased(self._log.state) != self._progress.erased:
+            self._progress.report.forget_samples()
         notes: list[Note] = [FactSet(FACT, msgspec.json.encode(self._progress).decode())]
         if self._ids.is_changed:
             stored = {} if self._progress.step == "done" else self._ids.stored()
@@ -432,8 +446,12 @@ class Importer:
             sent = bot_messages.post(context, messages, Renderer().render)
             return Decision(None, [QueuesEnded(), *sent])
 
-        await self._commit(verb, notes=[*self._noted(), *over])
+        await self._commit_noted(verb, *over)
         self._tell(progress)
+
+
+def _erased(state: State) -> int:
+    return sum(one.is_deleted for one in state.users)
 
 
 def _runs(ids: Sequence[int]) -> list[tuple[int, int]]:

@@ -96,6 +96,7 @@ class OrganizationChanges:
             ),
             created_at=self._checks.seconds(self._source.created_at),
             inline_url_embed_preview=True,
+            upload_quota_per_user_mib=realms.UPLOAD_QUOTA_MIB,
         )
         bots = realms.system_bots(self._now)
         return [changes.RealmCreated(realm=realm, groups=SYSTEM_GROUPS, bots=bots)]

@@ -56,6 +56,9 @@ class Progress(Struct, kw_only=True):
     resumed_messages: int = 0
     request_id: int = 0
     """The import's ID if an owner started it in the browser, or 0."""
+    erased: int = 0
+    """How many accounts of the organization were erased when it began. If there are more, the
+    report has no samples anymore, because erasing forgets them (`domain/accounts/erasing.py`)."""
     report: ImportReport = field(default_factory=ImportReport)
 
     def seconds_left(self, now: float) -> float | None:

@@ -65,6 +65,11 @@ class ImportReport(Struct):
         self.imported, self.skipped, self.changed = {}, {}, {}
         return found
 
+    def forget_samples(self) -> None:
+        """Remove the samples, which have names and addresses."""
+        for remark in (*self.skipped.values(), *self.changed.values()):
+            remark.samples.clear()
+
     def to_json(self) -> dict[str, Any]:
         return {
             "imported": dict(sorted(self.imported.items())),

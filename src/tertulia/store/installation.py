@@ -19,6 +19,8 @@ SECRET = "secret"  # noqa: S105 (the key of the fingerprint, not the secret)
 
 IMPORT = "import"
 """The progress and report of the newest import, as JSON."""
+LIVE_IMPORT = "import_live"
+"""The same of a live move."""
 CHANNEL = "channel"
 """The key of a random word in the name of PostgreSQL's notification channel, so that other users
 of the server can't guess the channel."""

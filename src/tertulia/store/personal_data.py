@@ -169,9 +169,9 @@ AT_ONCE: Final = 5000
 """Rows per transaction, so that others can write in between."""
 
 
-def _forget_samples(connection: Connection) -> None:
-    """Remove the samples from the report of the newest import, which have names and addresses."""
-    stored = installation.value(connection, installation.IMPORT)
+def _forget_samples(connection: Connection, key: str) -> None:
+    """Remove the samples from the report of an import, which have names and addresses."""
+    stored = installation.value(connection, key)
     if stored is None:
         return
     progress = msgspec.json.decode(stored)
@@ -180,14 +180,15 @@ def _forget_samples(connection: Connection) -> None:
     if any(one.get("samples") for one in remarks):
         for one in remarks:
             one["samples"] = []
-        installation.put(connection, installation.IMPORT, msgspec.json.encode(progress).decode())
+        installation.put(connection, key, msgspec.json.encode(progress).decode())
 
 
 def erase_rows(connection: Connection, user_id: int, bot_ids: Iterable[int]) -> bool:
     """Delete up to `AT_ONCE` rows with traces of an erased person in each table: presence, usage,
     flags, read state, queues, webhooks of their bots, and samples of imports. Return whether some
     may be left."""
-    _forget_samples(connection)
+    for key in (installation.IMPORT, installation.LIVE_IMPORT):
+        _forget_samples(connection, key)
     targets = [(table, "user_id", column, user_id) for table, column in USAGE_TABLES.items()]
     for bot_id in bot_ids:
         targets += [(table, "bot_id", column, bot_id) for table, column in _WEBHOOKS.items()]

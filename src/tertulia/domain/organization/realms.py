@@ -18,7 +18,8 @@ EMAIL_GATEWAY = 3
 FIRST_USER = 4
 """The organization's founder."""
 
-_UPLOAD_QUOTA_MIB = 10_240
+UPLOAD_QUOTA_MIB = 10_240
+"""Of one person in a new organization."""
 _BOTS = (
     (NOTIFICATION_BOT, "Notification Bot", "notification-bot"),
     (WELCOME_BOT, "Welcome Bot", "welcome-bot"),
@@ -55,7 +56,7 @@ def found(
         created_at=now,
         signup_announcements_channel_id=signups_channel_id,
         inline_url_embed_preview=True,
-        upload_quota_per_user_mib=_UPLOAD_QUOTA_MIB,
+        upload_quota_per_user_mib=UPLOAD_QUOTA_MIB,
     )
     return Decision(
         owner,

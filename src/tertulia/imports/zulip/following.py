@@ -37,9 +37,9 @@ from tertulia.store.files import Files
 from tertulia.store.notes import FactSet, Note
 from tertulia.store.store import READ_SECONDS
 
-IMPORT_FACT: Final = "import"
+IMPORT_FACT: Final = installation.IMPORT
 """The fact with the import of an export, which following continues."""
-FACT: Final = "import_live"
+FACT: Final = installation.LIVE_IMPORT
 FINISH_FACT: Final = "import_live_finish"
 """Whether the move is to be finished."""
 BATCH: Final = 500
