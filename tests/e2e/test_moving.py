@@ -64,9 +64,9 @@ def run(new: Server, output: Path, group: str, command: str, *arguments: str) ->
 def send(account: Account, server: Server, content: str, to: list[int] | None = None) -> int:
     """Send it to the topic, or to these people."""
     with client_of(account, server) as client:
-        message = {"type": "stream", "to": "general", "topic": "move", "content": content}
-        if to is not None:
-            message = {"type": "private", "to": to, "content": content}
+        message: dict[str, Any] = {"type": "private", "to": to, "content": content}
+        if to is None:
+            message |= {"type": "stream", "to": "general", "topic": "move"}
         message_id: int = ok(client.send_message(message))["id"]
         return message_id
 
