@@ -128,7 +128,7 @@ def test_links_files_and_unread_messages_are_the_same_after_an_export_and_the_re
     run(new, output, "import", "zulip", "--live", str(export))
     # After the export.
     late = send(ann, old.server, "written while it moves")
-    with client_of(ann, old.server) as client:  # As apps do with one's own messages.
+    with client_of(ann, old.server) as client:  # Apps mark what their person sends.
         ok(client.update_message_flags({"messages": [late], "op": "add", "flag": "read"}))
     before = {one: seen(one, old.server, link, path, linked) for one in (ann, ben)}
     unread = before[ben]["unread"]
