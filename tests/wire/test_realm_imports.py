@@ -15,7 +15,14 @@ from tertulia.domain.organization.imports import DAY, KEPT_DAYS, MAX_RECORDS
 from tertulia.imports.lock import ImportBusy
 from tertulia.jobs import imports as jobs
 from tertulia.jobs.programs import ProgramFailed, environment_of, run_command
-from tertulia.model.imports import DataImport, DataImportSet, ImportState
+from tertulia.model.changes import UserChanged
+from tertulia.model.imports import (
+    DataImport,
+    DataImportSet,
+    ImportRemark,
+    ImportState,
+    ImportSummary,
+)
 from tertulia.service.config import Config
 from tertulia.service.node import Node
 from tests.imports import mattermost_export
@@ -106,12 +113,12 @@ async def test_an_export_is_checked_imported_and_reported(org: Organization, exp
     assert any(one.full_name == "Gus" for one in org.node.state.users)
 
 
-MANY = 2500
+MANY = 8000
 
 
 @pytest.fixture(scope="module")
 def large_export(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """An export with several batches of messages."""
+    """An export whose import takes a while."""
     builder = ZulipExportBuilder()
     builder.messages.append([message(1000 + n, ANN, 131, f"Message {n}") for n in range(MANY)])
     builder.flags.append([])
@@ -228,8 +235,10 @@ async def test_another_export_can_follow_a_canceled_one(
 ) -> None:
     first = await started(org, large_export)
     await halfway(org)
+    path = org.node.state.data_imports[first].path
     assert (await org["ann"].delete(f"/imports/{first}")).ok
     assert (await org["ann"].delete(f"/imports/{first}")).ok
+    assert await org.node.files.found(path) is None
     (await org["ann"].post(f"/imports/{first}/start")).refused(status=404)
     assert await started(org, export)
     done = await ended(org)
@@ -254,22 +263,13 @@ async def test_a_process_ends_with_its_server(
     assert org.node.state.data_imports[number].state is ImportState.IMPORTING
 
 
-async def test_only_one_import_runs(
-    org: Organization, export: bytes, large_export: bytes, tmp_path: Path
-) -> None:
+async def test_only_one_import_runs(org: Organization, export: bytes, large_export: bytes) -> None:
     ann = org["ann"]
     first, second = await uploaded(ann, large_export), await uploaded(ann, export)
     number = (await ann.post("/imports", upload=first, kind="zulip", dry_run=False)).ok["id"]
     (await ann.post("/imports", upload=second, kind="zulip")).refused()
     (await ann.post(f"/imports/{number}/start")).refused()
-    await halfway(org)
-
-    async def nothing() -> None: ...
-
-    with pytest.raises(ImportBusy):
-        await jobs.only_import(org.node.log, tmp_path, nothing)
     await ended(org)
-    await jobs.only_import(org.node.log, tmp_path, nothing)
     (await ann.post(f"/imports/{number}/start")).refused()
 
 
@@ -283,8 +283,12 @@ async def test_an_import_waits_for_one_by_the_command_line(
         held.set()
         await free.wait()
 
+    async def nothing() -> None: ...
+
     other = asyncio.create_task(jobs.only_import(org.node.log, tmp_path, hold))
     await held.wait()
+    with pytest.raises(ImportBusy):
+        await jobs.only_import(org.node.log, tmp_path / "elsewhere", nothing)
     number = await started(org, export)
     with pytest.raises(ProgramFailed) as caught:
         await run_command(org.node.config, "import", "requested", str(number))
@@ -293,6 +297,7 @@ async def test_an_import_waits_for_one_by_the_command_line(
     free.set()
     await other
     assert (await ended(org)).state is ImportState.FINISHED
+    await jobs.only_import(org.node.log, tmp_path / "elsewhere", nothing)
 
 
 async def test_a_lease_of_the_same_place_is_left_from_a_killed_process(
@@ -416,6 +421,34 @@ async def test_a_check_says_if_the_export_was_imported_before(
     finished = msgspec.structs.replace(one, id=one.id + 1, state=ImportState.FINISHED, path="")
     await org.do(DataImportSet(data_import=finished))
     assert await said()
+
+
+@pytest.mark.parametrize("is_dry_run", [True, False])
+async def test_a_report_has_no_samples_if_someone_was_erased_in_the_meantime(
+    org: Organization, export: bytes, is_dry_run: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(jobs, "run_command", nothing)
+    upload = await uploaded(org["ann"], export)
+    number = (
+        await org["ann"].post("/imports", upload=upload, kind="zulip", dry_run=is_dry_run)
+    ).ok["id"]
+    erased = imports.erased_accounts(org.node.state)
+    await org.do(
+        UserChanged(
+            user_id=org["ben"].user_id, values={"is_deleted": True}, was={"is_deleted": False}
+        )
+    )
+    remark = ImportRemark(kind="people", reason="No name.", count=1, samples=("Ben",))
+    summary = ImportSummary(origin="Zulip 10.1", skipped=(remark,))
+    verb = imports.checked if is_dry_run else imports.finished
+    await org.node.log.submit(None, verb, number, summary, erased)
+    one = org.node.state.data_imports[number]
+    reported = one.plan if is_dry_run else one.summary
+    assert reported is not None
+    assert [(one.reason, one.samples) for one in reported.skipped] == [("No name.", ())]
 
 
 async def test_a_long_file_name_is_shortened(org: Organization, export: bytes) -> None:

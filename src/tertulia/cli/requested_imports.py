@@ -108,6 +108,7 @@ class _Requested:
             await self._files.close()
 
     async def _check(self, one: DataImport) -> None:
+        erased = domain.erased_accounts(self._log.state)
         async with self._opened(one) as source, self._noting_progress(one) as latest:
 
             def tell(progress: Progress) -> None:
@@ -117,7 +118,7 @@ class _Requested:
             progress = await asyncio.to_thread(dry_run, source, tell, addresses)
         if await self._is_repeated(one, progress.fingerprint):
             progress.report.change("messages", REPEATED, number=progress.messages)
-        await self._log.submit(None, domain.checked, one.id, _summary(progress))
+        await self._log.submit(None, domain.checked, one.id, _summary(progress), erased)
 
     async def _import(self, one: DataImport) -> None:
         if not domain.is_allowed(self._log.state, one) and not await self._has_begun(one):
@@ -137,7 +138,7 @@ class _Requested:
                 request_id=one.id,
             )
             progress = await importer.run()
-        await self._log.submit(None, domain.finished, one.id, _summary(progress))
+        await self._log.submit(None, domain.finished, one.id, _summary(progress), progress.erased)
 
     async def _has_begun(self, one: DataImport) -> bool:
         newest = await self._newest()

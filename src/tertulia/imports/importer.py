@@ -46,7 +46,6 @@ from tertulia.model.changes import AnyChange, AttachmentAdded, QueuesEnded
 from tertulia.model.users import Credential, Role
 from tertulia.service.credentials import Vault
 from tertulia.state.decision import CommandContext, Decision, Verb
-from tertulia.state.state import State
 from tertulia.store import installation
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.files import Files
@@ -204,7 +203,7 @@ class Importer:
             keep_ids=self._source.keeps_ids and is_new,
             started_at=time.time(),
             request_id=self._request_id,
-            erased=_erased(self._log.state),
+            erased=imports.erased_accounts(self._log.state),
         )
         return True
 
@@ -298,7 +297,7 @@ class Importer:
     def _noted(self) -> list[Note]:
         """Return what is stored with each commit. A verb calls it, so that it sees whom others have
         erased."""
-        if _erased(self._log.state) != self._progress.erased:
+        if imports.erased_accounts(self._log.state) != self._progress.erased:
             self._progress.report.forget_samples()
         notes: list[Note] = [FactSet(FACT, msgspec.json.encode(self._progress).decode())]
         if self._ids.is_changed:
@@ -448,10 +447,6 @@ class Importer:
 
         await self._commit_noted(verb, *over)
         self._tell(progress)
-
-
-def _erased(state: State) -> int:
-    return sum(one.is_deleted for one in state.users)
 
 
 def _runs(ids: Sequence[int]) -> list[tuple[int, int]]:

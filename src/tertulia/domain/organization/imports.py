@@ -159,16 +159,27 @@ def is_allowed(state: State, one: DataImport) -> bool:
     return user is not None and user.is_active and permissions.is_owner(state, user)
 
 
-def checked(context: CommandContext, import_id: int, plan: ImportSummary) -> Decision[None]:
-    """Note what the dry run found, unless it was canceled."""
+def erased_accounts(state: State) -> int:
+    """Return how many accounts were erased."""
+    return sum(one.is_deleted for one in state.users)
+
+
+def checked(
+    context: CommandContext, import_id: int, plan: ImportSummary, erased: int
+) -> Decision[None]:
+    """Note what the dry run found, unless it was canceled. Its samples are left out if more than
+    `erased` accounts, those at its beginning, were erased."""
     one = context.state.data_imports.get(import_id)
     if one is None or one.state is not ImportState.CHECKING:
         return Decision(None)
+    plan = _current(context.state, plan, erased)
     return _set(replace(one, state=ImportState.CHECKED, plan=plan))
 
 
-def finished(context: CommandContext, import_id: int, summary: ImportSummary) -> Decision[None]:
-    """Note what was imported. The file isn't needed anymore."""
+def finished(
+    context: CommandContext, import_id: int, summary: ImportSummary, erased: int
+) -> Decision[None]:
+    """Note what was imported. The file isn't needed anymore. `erased` is as in `checked`."""
     one = context.state.data_imports.get(import_id)
     if one is None or one.state is not ImportState.IMPORTING:
         return Decision(None)
@@ -177,9 +188,13 @@ def finished(context: CommandContext, import_id: int, summary: ImportSummary) ->
             _without_file(one),
             state=ImportState.FINISHED,
             ended_at=int(context.now),
-            summary=summary,
+            summary=_current(context.state, summary, erased),
         )
     )
+
+
+def _current(state: State, summary: ImportSummary, erased: int) -> ImportSummary | None:
+    return summary if erased_accounts(state) == erased else _without_samples(summary)
 
 
 def failed(context: CommandContext, import_id: int, reason: str) -> Decision[None]:

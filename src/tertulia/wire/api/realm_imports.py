@@ -278,9 +278,13 @@ async def delete_import(call: Call, import_id: IntPath) -> None:
 
     What was imported stays.
     """
-    is_importing = imports.is_to_be_imported(call.state, import_id)
-    notes = [QueuesForgotten()] if is_importing else []
-    await call.node.log.submit(call.user.id, imports.remove, import_id, notes=notes)
+    node, state = call.node, call.state
+    notes = [QueuesForgotten()] if imports.is_to_be_imported(state, import_id) else []
+    one = state.data_imports.get(import_id)
+    await node.log.submit(call.user.id, imports.remove, import_id, notes=notes)
+    used = {other.path for other in call.state.data_imports}
+    if one is not None and one.path and one.path not in used:
+        await node.files.delete(one.path)
 
 
 class InvitedResponse(ApiResponse, kw_only=True):
