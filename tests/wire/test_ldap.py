@@ -187,7 +187,11 @@ async def test_people_who_are_gone_are_deactivated(company: Company) -> None:
     server.change("modify", STAFF, {"member": [("MODIFY_ADD", [f"uid=kai,{PEOPLE}"])]})
     server.change("modify", STAFF, {"member": [("MODIFY_DELETE", [f"uid=june,{PEOPLE}"])]})
     try:
-        await directories.directory_sync(org.node, method).once()
+        async with asyncio.timeout(60):
+            # The organization's own job may be syncing what was there before.
+            while org.node.state.users[lou].is_active:
+                await directories.directory_sync(org.node, method).once()
+                await asyncio.sleep(0.05)
     finally:
         server.change("modify", STAFF, {"member": [("MODIFY_ADD", [f"uid=june,{PEOPLE}"])]})
         server.change("modify", STAFF, {"member": [("MODIFY_DELETE", [f"uid=kai,{PEOPLE}"])]})

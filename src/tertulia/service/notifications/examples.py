@@ -121,6 +121,7 @@ def _facts(state: State, links: Links) -> Mapping[MailKind, Mapping[str, dict[st
     }
     own: dict[MailKind, dict[str, dict[str, str]]] = {
         MailKind.FORGOTTEN: {"forgotten": of_link},
+        MailKind.SIGN_IN_LINK: {"sign_in_link": {**of_link, "flow": ""}},
         MailKind.ACCOUNT_IMPORTED: {"account_imported": of_link},
         MailKind.NEW_SIGN_IN: {
             "new_sign_in": {
@@ -135,6 +136,7 @@ def _facts(state: State, links: Links) -> Mapping[MailKind, Mapping[str, dict[st
             "deactivated_with_a_word": {"comment": "Thank you for ten years."},
         },
         MailKind.AGENT_KEY_MADE: {"agent_key_made": {"agent": "Claude"}},
+        MailKind.RECOVERY_CODE_USED: {"recovery_code_used": {"left": "9"}},
     }
     shown = {MailKind.MISSED_MESSAGES, MailKind.DIGEST}
     return {kind: own.get(kind, {kind.value: {}}) for kind in MailKind if kind not in shown}
