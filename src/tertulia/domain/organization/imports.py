@@ -172,8 +172,8 @@ def checked(
     one = context.state.data_imports.get(import_id)
     if one is None or one.state is not ImportState.CHECKING:
         return Decision(None)
-    plan = _current(context.state, plan, erased)
-    return _set(replace(one, state=ImportState.CHECKED, plan=plan))
+    current = _current(context.state, plan, erased)
+    return _set(replace(one, state=ImportState.CHECKED, plan=current))
 
 
 def finished(
