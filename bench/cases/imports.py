@@ -112,7 +112,7 @@ def _killed(config: Config, kind: str, export: Path, messages: int) -> None:
     """Import about that many messages, and kill the process."""
     process = _started(config, kind, export)
     while process.poll() is None and _written(config) < messages:
-        time.sleep(0.05)  # Likewise.
+        time.sleep(0.05)  # Another process can only be polled.
     process.kill()
     process.communicate()
 

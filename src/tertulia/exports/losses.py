@@ -120,6 +120,7 @@ def lost(connection: Connection, state: State) -> list[str]:
 
 def _has(connection: Connection, state: State, loss: Loss) -> bool:
     for table in loss.tables:
+        # `table` is one of the names declared above.
         if next(iter(connection.query(f"SELECT 1 FROM {table} LIMIT 1")), None):  # noqa: S608
             return True
     return any(_differs(state, *field.split(".")) for field in loss.fields)

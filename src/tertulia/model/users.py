@@ -127,7 +127,7 @@ class ReachedUser(User, frozen=True, kw_only=True, omit_defaults=True, gc=False)
     """An account as an access key acts for it that is limited to a part of what the account sees.
     It is never stored: only who reads or acts is shown this way."""
 
-    reach: Reach  # type: ignore[misc]
+    reach: Reach  # type: ignore[misc]  # A class attribute of `User`, and a field here.
 
     @classmethod
     def of(cls, user: User, reach: Reach | None) -> User:

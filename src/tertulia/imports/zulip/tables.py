@@ -125,6 +125,7 @@ def _invalid(name: str, error: Exception) -> SourceError:
 @cache
 def _decoder(type_: type[Struct]) -> "msgspec.json.Decoder[list[Any]]":
     # mypy takes no types that are known only at run time.
+    # The type is known only when this runs.
     return msgspec.json.Decoder(list[type_])  # type: ignore[valid-type]
 
 
