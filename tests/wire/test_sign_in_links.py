@@ -1,14 +1,27 @@
 """Signing in with a link by email."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 from tertulia.model.users import Role
 from tertulia.service.config import Config
+from tertulia.store import used_secrets
+from tertulia.store.database import Connection
+from tests import postgres
 from tests.browsers import page_text, session_cookie, set_password, signed_out_browser
 from tests.emails import link_path, no_email_job
-from tests.support import Newcomer, Organization, TestClock, new_organization, rows
+from tests.nodes import cluster
+from tests.support import (
+    Newcomer,
+    Organization,
+    TestClock,
+    new_organization,
+    open_organization,
+    rows,
+)
 from tests.wire.test_login_pages import pending_emails
 from tests.wire.test_second_factors import OTP, set_up
 
@@ -50,6 +63,42 @@ async def test_a_link_signs_in_once(org: Organization) -> None:
     other = signed_out_browser(org)
     assert (await other.http.post(path)).status_code == 410
     assert session_cookie(other) is None
+
+
+async def test_a_used_link_stays_used_after_a_restart(config: Config) -> None:
+    async with new_organization(config, others=[Newcomer("ben")]) as org:
+        await org.change_realm(sign_in_links="everyone")
+        path = await link_for(org, "ben")
+        assert (await signed_out_browser(org).http.post(path)).status_code == 303
+    async with open_organization(config) as org:
+        assert (await signed_out_browser(org).http.post(path)).status_code == 410
+
+
+async def test_nodes_accept_a_secret_once_at_the_same_moment(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    with postgres.schema(postgres_url) as url:
+        config = Config(data_dir=str(tmp_path / "data"), database_url=url)
+        async with cluster(config, 2) as two:
+            for number in range(20):
+                uses = (one.node.uses_first("link", str(number), 60) for one in two.nodes)
+                assert sorted(await asyncio.gather(*uses)) == [False, True]
+
+
+async def test_used_secrets_are_forgotten_when_they_have_expired(
+    org: Organization, clock: TestClock
+) -> None:
+    def count(connection: Connection) -> int:
+        ((found,),) = connection.query("SELECT COUNT(*) FROM used_secrets")
+        return int(found)
+
+    for number in range(3):
+        assert await org.node.uses_first("link", str(number), 60)
+    assert not await org.node.uses_first("link", "2", 60)
+    assert await org.node.uses_first("another purpose", "2", 60)
+    clock.ahead = 60 + used_secrets.SKEW_SECONDS + 1
+    assert await org.node.uses_first("link", "3", 60)
+    assert await org.node.store.read(count) == 1
 
 
 async def test_the_answer_is_the_same_for_every_address(org: Organization) -> None:

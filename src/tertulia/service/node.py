@@ -33,6 +33,7 @@ from tertulia.service.webhooks.journal import Journal
 from tertulia.service.webhooks.templates import Shares
 from tertulia.state.decision import CommandContext, Verb
 from tertulia.state.state import State
+from tertulia.store import used_secrets
 from tertulia.store.bucket_partials import BucketPartialUploads
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.files import Files
@@ -146,6 +147,14 @@ class Node:
         if self.files.is_here:
             return DiskPartialUploads(self.uploads)
         return BucketPartialUploads(self.files, self.uploads)
+
+    async def uses_first(self, purpose: str, secret: str, valid_seconds: float) -> bool:
+        """Return whether this is the first use of a secret that is valid for up to
+        `valid_seconds` more, on all nodes. The database decides."""
+        now = self.clock()
+        return await self.store.write(
+            lambda c: used_secrets.add(c, purpose, secret, now, valid_seconds)
+        )
 
     async def close(self) -> None:
         """Close connections to other servers."""

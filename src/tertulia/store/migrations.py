@@ -366,6 +366,13 @@ def _audit_log(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _used_secrets(dialect: Dialect) -> Sequence[str]:
+    return (
+        f"CREATE TABLE used_secrets (digest TEXT PRIMARY KEY, until {dialect.real} NOT NULL)",
+        "CREATE INDEX used_secrets_by_end ON used_secrets (until)",
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     attrgetter("first_search_schema"),
@@ -432,6 +439,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ),
     Expand(_audit_log),
     Expand(_tables(records("data_imports", "id BIGINT"))),
+    Expand(_used_secrets),
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1

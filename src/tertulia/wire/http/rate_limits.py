@@ -359,9 +359,3 @@ class RateLimits:
         self.requests = RequestLimits(config, log.clock, self.limiters)
         self.sign_in = SignInLimits(self.limiters)
         self.keys = KeyLimits(self.limiters)
-
-    def uses_first(self, purpose: str, secret: str, seconds: float) -> bool:
-        """Return whether this is the first use of a secret that is valid for up to `seconds`, on
-        any node, as far as is remembered."""
-        # The limiter allows the next attempt shortly before the period's end.
-        return self.limiters.limiter(purpose, 1, 2 * seconds).admits(secret)

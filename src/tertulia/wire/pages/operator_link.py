@@ -34,7 +34,7 @@ async def _open(page: PageRequest) -> Response:
             button=say("sign_in"),
             paragraphs=(say("operator_link_text", name=user.full_name),),
         )
-    if not node.limits.uses_first(_USED, page.token, links.OPERATOR_SECONDS):
+    if not await node.uses_first(_USED, page.token, links.OPERATOR_SECONDS):
         return _expired(page)
     return await finish_sign_in(page, user, "link", SignInFlow())
 

@@ -146,7 +146,7 @@ class _Pages:
             pending.state.encode(), answer.get("state", "").encode()
         ):
             return self._expired(page, method)
-        if not page.node.limits.uses_first("sign-in states", pending.state, FLOW_SECONDS):
+        if not await page.node.uses_first("sign-in states", pending.state, FLOW_SECONDS):
             return self._expired(page, method)
         _forget(page, method)
         if "error" in answer:
@@ -180,7 +180,7 @@ class _Pages:
             logger.warning("refused a logout token of %s: %s", method.name, error)
             return Response(status_code=400, headers=headers)
         token = f"{method.name} {there.token_id}"
-        if page.node.limits.uses_first("logout tokens", token, LOGOUT_TOKEN_SECONDS):
+        if await page.node.uses_first("logout tokens", token, LOGOUT_TOKEN_SECONDS):
             await page.node.log.submit(
                 None, signing_out.end_of_provider, method.name, there.subject, there.session
             )

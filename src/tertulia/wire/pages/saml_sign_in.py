@@ -101,7 +101,7 @@ class _Pages:
             page.count_unknown()
             return not_proven(page, method, str(error))
         once = f"{method.name} {answer.assertion_id}"
-        if not node.limits.uses_first("SAML assertions", once, RESPONSE_SECONDS):
+        if not await node.uses_first("SAML assertions", once, RESPONSE_SECONDS):
             return not_proven(page, method, "the assertion was used before")
         checked = _CheckedAnswer(method.name, answer.request_id, answer.identity, int(node.clock()))
         return page.go(f"{method.path}/acs?{urlencode({'answer': _sealed(page, checked)})}")
@@ -114,7 +114,7 @@ class _Pages:
         is_recent = answer is not None and node.clock() - answer.at <= ANSWER_SECONDS
         if answer is None or answer.method != method.name or not is_recent:
             return self._expired(page)
-        if not node.limits.uses_first("SAML answers", sent, ANSWER_SECONDS):
+        if not await node.uses_first("SAML answers", sent, ANSWER_SECONDS):
             return self._expired(page)
         flow = SignInFlow()
         if answer.request_id:

@@ -381,7 +381,7 @@ async def _set_up(page: PageRequest) -> Response:
     if page.value("done"):
         found = _continued(page, _FINISH)
         step = page.value("step")
-        if found is None or not node.limits.uses_first(_FINISH, step, SECOND_STEP_SECONDS):
+        if found is None or not await node.uses_first(_FINISH, step, SECOND_STEP_SECONDS):
             return page.go(LOGIN)
         return await _complete(page, found.user, found.method, found.flow, found.checked)
     found = _continued(page, _SET_UP)
@@ -448,7 +448,7 @@ async def _from_desktop_app(page: PageRequest) -> Response:
     # Another site must not sign the app in to an account of its choice.
     require_own_page(node.config, page.request)
     text = node.vault.text_of(_DESKTOP, page.token, node.clock())
-    if text is None or not node.limits.uses_first(_DESKTOP, page.token, DESKTOP_SECONDS):
+    if text is None or not await node.uses_first(_DESKTOP, page.token, DESKTOP_SECONDS):
         page.count_unknown()
         return _expired(page)
     signed_in = msgspec.json.decode(text, type=_DesktopSignIn)

@@ -112,7 +112,7 @@ async def _open(page: PageRequest) -> Response:
             button=say("sign_in"),
             paragraphs=(say("sign_in_link_as", name=user.full_name),),
         )
-    if not node.limits.uses_first("sign-in link", page.token, LINK_SECONDS):
+    if not await node.uses_first("sign-in link", page.token, LINK_SECONDS):
         return _expired(page)
     return await finish_sign_in(page, user, "link", msgspec.json.decode(found[1], type=SignInFlow))
 
