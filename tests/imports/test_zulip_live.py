@@ -16,16 +16,10 @@ from tertulia.app.founding import opened_log, opened_vault
 from tertulia.domain.organization import realms
 from tertulia.imports.progress import ImportRefused
 from tertulia.imports.source import SourceError
-from tertulia.imports.zulip import following
-from tertulia.imports.zulip.following import (
-    FACT,
-    FINISH_FACT,
-    IMPORT_FACT,
-    UNREADABLE,
-    Followed,
-    Follower,
-)
-from tertulia.imports.zulip.server import Interrupted, ZulipServer
+from tertulia.imports.zulip.live import history
+from tertulia.imports.zulip.live.followed import FACT, FINISH_FACT, IMPORT_FACT, Followed
+from tertulia.imports.zulip.live.following import UNREADABLE, Follower
+from tertulia.imports.zulip.live.server import Interrupted, ZulipServer
 from tertulia.log.replica import replay_differences
 from tertulia.model.changes import UserChanged
 from tertulia.service.config import Config
@@ -326,7 +320,7 @@ class Killed(Exception):
 async def test_a_killed_follower_continues(
     config: Config, old: Old, commits: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(following, "BATCH", 4)
+    monkeypatch.setattr(history, "BATCH", 4)
     async with old.people() as (ann, ben):
         for n in range(10):
             await (ann, ben)[n % 2].send("general", f"topic {n % 3}", f"message {n}")

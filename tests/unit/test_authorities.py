@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 import tertulia
-from tertulia.imports.zulip.server import ZulipServer
+from tertulia.imports.zulip.live.server import ZulipServer
 from tertulia.model.errors import FilesUnavailable
 from tertulia.outbound.http_responses import NotFetched
 from tertulia.outbound.transports import Delayed, Smtp, Trouble

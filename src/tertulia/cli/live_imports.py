@@ -30,7 +30,7 @@ from tertulia.store.notes import FactSet
 from tertulia.store.store import READ_SECONDS
 
 if TYPE_CHECKING:
-    from tertulia.imports.zulip.following import Followed
+    from tertulia.imports.zulip.live.followed import Followed
 
 RUNNING_SECONDS = 300.0
 """How long after its last sign the follower counts as running."""
@@ -97,7 +97,7 @@ def zulip_live(
 async def finish(config: Config, now: _Now = False) -> None:
     """Finish the move from a running Zulip: `zulip-live` makes a last catch-up and ends, and people
     can write here."""
-    from tertulia.imports.zulip.following import FACT, FINISH_FACT, Followed
+    from tertulia.imports.zulip.live.followed import FACT, FINISH_FACT, Followed
 
     async with opened_log(config, report) as log:
         if log.state.is_empty or not log.state.realm.moving_from:
@@ -166,8 +166,8 @@ def _credentials(key_file: Path | None) -> tuple[str, str]:
 
 
 async def _followed(config: Config, url: str, email: str, key: str) -> "Followed":
-    from tertulia.imports.zulip.following import Follower
-    from tertulia.imports.zulip.server import ZulipServer
+    from tertulia.imports.zulip.live.following import Follower
+    from tertulia.imports.zulip.live.server import ZulipServer
 
     ended = threading.Event()
     shown = _Status()

@@ -13,7 +13,7 @@ from tertulia.domain.messages import reactions
 from tertulia.domain.names import MAX_MESSAGE, MAX_REMINDER_NOTE
 from tertulia.imports.channels import ChannelChanges, MembershipStep
 from tertulia.imports.identifiers import MAX_KEPT, Identifiers
-from tertulia.imports.organization import MAX_CLIENT, topic_name
+from tertulia.imports.personal_records import MAX_CLIENT, topic_name
 from tertulia.imports.preparation import PreparedMessage
 from tertulia.imports.progress import Expired
 from tertulia.imports.records import Key, SourceMessage

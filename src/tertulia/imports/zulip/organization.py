@@ -2,24 +2,17 @@
 
 import json
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
 from tertulia.imports.records import (
-    Holders,
-    Key,
     SourceAttachment,
-    SourceBot,
     SourceChannel,
     SourceDraft,
     SourceEmoji,
     SourceFile,
     SourceFolder,
-    SourceGroup,
     SourceLinkifier,
     SourceOrganization,
     SourcePlayground,
@@ -27,15 +20,14 @@ from tertulia.imports.records import (
     SourceReminder,
     SourceScheduled,
     SourceSnippet,
-    SourceStatus,
-    SourceUser,
     SourceUserTopic,
     SourceView,
 )
+from tertulia.imports.zulip.groups import ZulipGroups
 from tertulia.imports.zulip.links import LocalLinks
+from tertulia.imports.zulip.people import ZulipPeople
 from tertulia.imports.zulip.realm import REMINDER, ExportedRealm
 from tertulia.imports.zulip.rows import (
-    EMOJI_KINDS,
     Row,
     clean,
     days,
@@ -47,7 +39,6 @@ from tertulia.imports.zulip.rows import (
 )
 from tertulia.imports.zulip.settings import (
     channel_permissions,
-    group_permissions,
     realm_settings,
     user_settings,
 )
@@ -56,20 +47,15 @@ from tertulia.imports.zulip.tables import records
 from tertulia.model.channels import TopicsPolicy
 from tertulia.model.drafts import DraftKind
 from tertulia.model.profiles import Choice, FieldKind
-from tertulia.model.reactions import EmojiKind
 from tertulia.model.user_topics import Visibility
-from tertulia.model.users import BotKind, Role
 
 _ARCHIVED_NAME: Final = re.compile(r"(?:[0-9a-f]{7})?!+DEACTIVATED:")
-_NO_ADDRESS: Final = re.compile(r"exported-user-[0-9a-f]+@.*")
-"""The addresses of people whose own ones aren't in the export."""
 _TOPICS: Final = {
     1: TopicsPolicy.INHERIT,
     2: TopicsPolicy.ALLOW_EMPTY,
     3: TopicsPolicy.DISABLE_EMPTY,
     4: TopicsPolicy.EMPTY_ONLY,
 }
-SLACK_FORMAT: Final = 2
 
 
 class ZulipOrganization:
@@ -83,7 +69,7 @@ class ZulipOrganization:
         self._conversations = conversations
         self._links = LocalLinks(realm.host)
         self._own = self._rows("zerver_realm")[0]
-        self._groups = _Groups(realm)
+        self._groups = ZulipGroups(realm)
         self._clients = clients(realm)
 
     def read(self) -> SourceOrganization:
@@ -104,7 +90,7 @@ class ZulipOrganization:
                 for row in self._rows("zerver_realmdomain")
                 if text(row, "domain")
             ),
-            users=tuple(self._users()),
+            users=tuple(ZulipPeople(self._realm, self._directory).users()),
             system_bots=self._conversations.system_bots,
             groups=tuple(self._groups.named()),
             folders=tuple(self._folders()),
@@ -153,84 +139,6 @@ class ZulipOrganization:
 
     def _valid(self, table: str, kind: str, *needed: str) -> Iterator[Row]:
         return valid(self._rows(table), kind, needed, self._report)
-
-    # People
-
-    def _users(self) -> Iterator[SourceUser]:
-        by_user = _ByUser(self._realm)
-        avatars = self._avatars()
-        rows = [
-            *self._valid("zerver_userprofile", "people"),
-            *self._valid("zerver_userprofile_mirrordummy", "people"),
-        ]
-        # If two have the same address, the importer takes the first account: one that is in use.
-        for row in sorted(rows, key=lambda row: (not flag(row, "is_active", True), row["id"])):
-            key: int = row["id"]
-            address = text(row, "delivery_email") or text(row, "email")
-            if _NO_ADDRESS.fullmatch(address):
-                address = ""
-            picture = avatars.get(key) if text(row, "avatar_source") == "U" else None
-            role = number(row, "role")
-            if role not in {one.value for one in Role}:
-                self._report.change("people", "The role is unknown, so it's a member.", address)
-                role = Role.MEMBER
-            name = text(row, "full_name")
-            if len(name) < 2:
-                name = f"User {key}" if not name else f"{name} ({key})"
-            is_placeholder = flag(row, "is_mirror_dummy")
-            yield SourceUser(
-                key=key,
-                full_name=name,
-                address=address,
-                role=Role(role),
-                is_active=flag(row, "is_active", True) and not is_placeholder,
-                is_placeholder=is_placeholder or flag(row, "is_imported_stub"),
-                joined_at=seconds(row, "date_joined"),
-                timezone=text(row, "timezone"),
-                avatar=picture,
-                uses_gravatar=text(row, "avatar_source") == "G",
-                bot=self._bot(row, by_user) if flag(row, "is_bot") else None,
-                settings=row.get("settings", {}),
-                profile=by_user.profiles.get(key, {}),
-                alert_words=tuple(dict.fromkeys(by_user.words.get(key, ()))),
-                muted=by_user.muted.get(key, {}),
-                status=by_user.statuses.get(key),
-                onboarding_steps=tuple(dict.fromkeys(by_user.steps.get(key, ()))),
-                invitable=not is_placeholder,
-            )
-
-    def _bot(self, row: Row, by_user: "_ByUser") -> SourceBot:
-        key = row["id"]
-        service: Row = by_user.services.get(key, {})
-        kind = number(row, "bot_type")
-        if kind not in {one.value for one in BotKind}:
-            name = text(row, "full_name")
-            self._report.change("bots", "The kind is unknown, so it's a generic bot.", name)
-            kind = BotKind.GENERIC
-        return SourceBot(
-            kind=BotKind(kind),
-            owner=number(row, "bot_owner"),
-            service_url=text(service, "base_url"),
-            service_is_slack=service.get("interface") == SLACK_FORMAT,
-            program=text(service, "name"),
-            token=text(service, "token"),
-            default_channel=number(row, "default_sending_stream"),
-            default_events_channel=number(row, "default_events_register_stream"),
-            default_all_public_channels=flag(row, "default_all_public_streams"),
-            config=by_user.config.get(key, {}),
-            storage=by_user.storage.get(key, {}),
-        )
-
-    def _avatars(self) -> dict[int, SourceFile]:
-        """Return the pictures by user: as they were uploaded, if the export has that."""
-        found: dict[int, SourceFile] = {}
-        for row in records(self._directory / "avatars" / "records.json"):
-            key, path = number(row, "user_profile_id"), text(row, "path")
-            if key is None or not path or path.endswith("-medium.png"):
-                continue
-            if key not in found or path.endswith(".original"):
-                found[key] = SourceFile(place=f"avatars/{path}")
-        return found
 
     # The organization's lists
 
@@ -479,170 +387,3 @@ def _field_details(kind: FieldKind, data: dict[str, Any]) -> dict[str, Any]:
     if kind is FieldKind.EXTERNAL_ACCOUNT:
         return {"account": text(data, "subtype"), "url_pattern": text(data, "url_pattern")}
     return {}
-
-
-class _ByUser:
-    """Small tables, by user."""
-
-    def __init__(self, realm: ExportedRealm) -> None:
-        rows = realm.rows
-        self.words: dict[int, list[str]] = defaultdict(list)
-        self.muted: dict[int, dict[Key, int]] = defaultdict(dict)
-        self.steps: dict[int, list[str]] = defaultdict(list)
-        self.statuses: dict[int, SourceStatus] = {}
-        self.profiles: dict[int, dict[int | str, str]] = defaultdict(dict)
-        self.services: dict[int, Row] = {}
-        self.config: dict[int, dict[str, str]] = defaultdict(dict)
-        self.storage: dict[int, dict[str, str]] = defaultdict(dict)
-        for row in rows("zerver_alertword"):
-            if (user := number(row, "user_profile")) is not None and text(row, "word"):
-                self.words[user].append(text(row, "word"))
-        for row in rows("zerver_muteduser"):
-            user, other = number(row, "user_profile"), number(row, "muted_user")
-            if user is not None and other is not None:
-                self.muted[user][other] = seconds(row, "date_muted")
-        for row in (*rows("zerver_onboardingstep"), *rows("zerver_userhotspot")):
-            step = text(row, "onboarding_step") or text(row, "hotspot")
-            if (user := number(row, "user")) is not None and step:
-                self.steps[user].append(step)
-        for row in rows("zerver_userstatus"):
-            status = SourceStatus(
-                text=text(row, "status_text"),
-                emoji=text(row, "emoji_name"),
-                kind=EMOJI_KINDS.get(text(row, "reaction_type"), EmojiKind.UNICODE),
-                code=text(row, "emoji_code"),
-            )
-            if (user := number(row, "user_profile")) is not None and (status.text or status.emoji):
-                self.statuses[user] = status
-        people = {
-            number(row, "id")
-            for row in rows("zerver_customprofilefield")
-            if row.get("field_type") == FieldKind.PEOPLE
-        }
-        for row in rows("zerver_customprofilefieldvalue"):
-            user, field = number(row, "user_profile"), number(row, "field")
-            value = text(row, "value")
-            if user is None or field is None or not value:
-                continue
-            if field in people and not _is_list_of_numbers(value):
-                realm.report.skip("profile values", "It isn't a list of people.", value)
-                continue
-            self.profiles[user][field] = value
-        for row in rows("zerver_service"):
-            if (user := number(row, "user_profile")) is not None:
-                self.services.setdefault(user, row)
-        for table, values in (
-            ("zerver_botconfigdata", self.config),
-            ("zerver_botstoragedata", self.storage),
-        ):
-            for row in rows(table):
-                if (user := number(row, "bot_profile")) is not None and text(row, "key"):
-                    values[user][text(row, "key")] = text(row, "value")
-
-
-def _is_list_of_numbers(value: str) -> bool:
-    try:
-        msgspec.json.decode(value, type=list[int])
-    except msgspec.DecodeError:
-        return False
-    return True
-
-
-class _Groups:
-    """User groups. The value of a permission is a group too: one without a name, if no other has
-    the same members."""
-
-    def __init__(self, realm: ExportedRealm) -> None:
-        self._report = realm.report
-        self._known: set[int] = set()
-        self._named: dict[int, Row] = {}
-        self._system: dict[int, str] = {}
-        # Until 2024, the groups themselves had names.
-        for row in (*realm.rows("zerver_usergroup"), *realm.rows("zerver_namedusergroup")):
-            key = number(row, "usergroup_ptr")
-            key = number(row, "id") if key is None else key
-            if key is None:
-                realm.report.skip("groups", "A row of the export lacks its ID.", row)
-                continue
-            self._known.add(key)
-            name = text(row, "name").removeprefix("@")
-            if flag(row, "is_system_group") and name.startswith("role:"):
-                self._system[key] = name
-            elif name:
-                self._named[key] = row
-        self._members: dict[int, list[int]] = defaultdict(list)
-        self._subgroups: dict[int, list[int]] = defaultdict(list)
-        for row in realm.rows("zerver_usergroupmembership"):
-            group, user = number(row, "user_group"), number(row, "user_profile")
-            if group is not None and user is not None and group not in self._system:
-                self._members[group].append(user)
-        for row in realm.rows("zerver_groupgroupmembership"):
-            group, below = number(row, "supergroup"), number(row, "subgroup")
-            if group is not None and below is not None and group not in self._system:
-                self._subgroups[group].append(below)
-        self._break_circles()
-
-    def _break_circles(self) -> None:
-        done: set[int] = set()
-        for start in tuple(self._subgroups):
-            # Depth first, with the path from the start.
-            path: list[int] = []
-            on_path: set[int] = set()
-            stack: list[tuple[int, bool]] = [(start, True)]
-            while stack:
-                group, is_arriving = stack.pop()
-                if not is_arriving:
-                    path.pop()
-                    on_path.discard(group)
-                    done.add(group)
-                    continue
-                if group in on_path:
-                    above = path[-1]
-                    self._subgroups[above].remove(group)
-                    self._report.change(
-                        "groups", "A group contained itself; it no longer does.", group
-                    )
-                    continue
-                if group in done:
-                    continue
-                path.append(group)
-                on_path.add(group)
-                stack.append((group, False))
-                stack += [(one, True) for one in self._subgroups.get(group, ())]
-
-    def _keys(self, groups: list[int]) -> tuple[int | str, ...]:
-        return tuple(
-            self._system.get(one, one)
-            for one in groups
-            if one in self._system or one in self._named
-        )
-
-    def holders(self, value: Any) -> Holders | None:
-        """Return who is in a group."""
-        if not isinstance(value, int) or isinstance(value, bool) or value not in self._known:
-            if value is not None:
-                self._report.change(
-                    "permissions", "Its group isn't in the export, so it has the default.", value
-                )
-            return None
-        if value in self._system or value in self._named:
-            return Holders(groups=self._keys([value]))
-        return Holders(
-            people=tuple(self._members.get(value, ())),
-            groups=self._keys(self._subgroups.get(value, [])),
-        )
-
-    def named(self) -> Iterator[SourceGroup]:
-        """Yield the groups with a name."""
-        for key, row in sorted(self._named.items()):
-            yield SourceGroup(
-                key=key,
-                name=text(row, "name"),
-                description=text(row, "description"),
-                created_at=seconds(row, "date_created") or None,
-                creator=number(row, "creator"),
-                members=tuple(self._members.get(key, ())),
-                subgroups=self._keys(self._subgroups.get(key, [])),
-                deactivated=flag(row, "deactivated"),
-                permissions=group_permissions(row, self.holders),
-            )

@@ -5,24 +5,32 @@ then. So an event that comes twice, or after a crash, does no harm.
 """
 
 import asyncio
-import heapq
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
-from msgspec import Struct, field
 
 from tertulia.domain import names
 from tertulia.domain.organization import realms
 from tertulia.imports.progress import ImportRefused
 from tertulia.imports.report import ImportReport
-from tertulia.imports.zulip import live_organization
-from tertulia.imports.zulip.live_messages import LiveMessages, Touched
-from tertulia.imports.zulip.live_organization import LiveOrganization, PreviousState
-from tertulia.imports.zulip.rows import Row, flag, number, numbers, text
-from tertulia.imports.zulip.server import Interrupted, QueueLost, ZulipServer
+from tertulia.imports.zulip.live import organization
+from tertulia.imports.zulip.live.events import touched_by
+from tertulia.imports.zulip.live.followed import (
+    FACT,
+    FINISH_FACT,
+    IMPORT_FACT,
+    Followed,
+    FollowedImport,
+)
+from tertulia.imports.zulip.live.history import BATCH, batches, readable_private
+from tertulia.imports.zulip.live.messages import LiveMessages
+from tertulia.imports.zulip.live.organization import LiveOrganization
+from tertulia.imports.zulip.live.previous_state import PreviousState
+from tertulia.imports.zulip.live.server import Interrupted, QueueLost, ZulipServer
+from tertulia.imports.zulip.rows import Row, number, text
 from tertulia.log.log import Log
 from tertulia.markup.external_media import ExternalMedia
 from tertulia.model.changes import AnyChange, RealmChanged, RealmCreated
@@ -37,12 +45,6 @@ from tertulia.store.files import Files
 from tertulia.store.notes import FactSet, Note
 from tertulia.store.store import READ_SECONDS
 
-IMPORT_FACT: Final = installation.IMPORT
-"""The fact with the import of an export, which following continues."""
-FACT: Final = installation.LIVE_IMPORT
-FINISH_FACT: Final = "import_live_finish"
-"""Whether the move is to be finished."""
-BATCH: Final = 500
 IDS_AT_ONCE: Final = 300
 POLL_SECONDS: Final = 2.0
 SETTLE_SECONDS: Final = 1.0
@@ -63,37 +65,6 @@ _OF_MESSAGES: Final = frozenset(
     }
 )
 T = TypeVar("T")
-
-
-class Followed(Struct, kw_only=True):
-    """How far following is, as it is stored."""
-
-    url: str
-    step: str = "comparing"
-    """`comparing`, `following`, or `done`."""
-    position: int = 0
-    """The messages up to this one have been compared."""
-    history_until: int = 0
-    """Messages up to this one were sent before the move, and count as read. 0 if an export brought
-    them."""
-    queue_id: str = ""
-    last_event_id: int = -1
-    started_at: float = 0
-    seen_at: float = 0
-    ended_at: float = 0
-    events: int = 0
-    report: ImportReport = field(default_factory=ImportReport)
-    differences: list[str] = []
-    """What following doesn't bring along."""
-
-
-class _Base(Struct):
-    """The part of an import's progress that following needs."""
-
-    step: str = ""
-    origin: str = ""
-    keep_ids: bool = False
-    started_at: float = 0.0
 
 
 class Follower:
@@ -177,7 +148,7 @@ class Follower:
         self._followed.started_at = time.time()
         if self._log.state.is_empty:
             return
-        imported = msgspec.json.decode(base, type=_Base) if base else _Base()
+        imported = msgspec.json.decode(base, type=FollowedImport) if base else FollowedImport()
         if imported.step != "done" or not imported.keep_ids:
             raise ImportRefused(
                 "Following needs an empty data directory, or an organization that the import of an"
@@ -260,12 +231,12 @@ class Follower:
             )
 
     async def _equalize(self, there: PreviousState) -> None:
-        organization = LiveOrganization(there, self._vault, self._report)
+        live = LiveOrganization(there, self._vault, self._report)
         count = 0
-        for verb in organization.verbs():
+        for verb in live.verbs():
             context = CommandContext(self._log.state, self._log.clock(), None)
             if verb(context):
-                count += await self._log.submit(None, live_organization.changed, verb)
+                count += await self._log.submit(None, organization.changed, verb)
         if count:
             self._messages.close()  # It renders names and channels as they were.
             self._report.count("changes of the organization", count)
@@ -275,9 +246,9 @@ class Follower:
     async def _compare(self, there: PreviousState) -> None:
         """Compare all messages that the owner can read."""
         followed = self._followed
-        batches = self._batches(there, followed.position)
+        pages = batches(self._server, there, followed.position)
         kept_at = time.monotonic()
-        while (rows := await self._asked(next, batches, None)) is not None:
+        while (rows := await self._asked(next, pages, None)) is not None:
             last = int(rows[-1]["id"])
             await self._delete_missing(there, followed.position, last, rows)
             await self._equalize_rows(there, rows, last)
@@ -309,32 +280,6 @@ class Follower:
         followed.position = last
         await self._store()
 
-    def _batches(self, there: PreviousState, after: int) -> Iterator[list[Row]]:
-        """Yield the messages after that one, ascending."""
-        narrows: list[list[Row]] = [[{"operator": "streams", "operand": "public"}], []]
-        narrows += [
-            [{"operator": "stream", "operand": channel_id}]
-            for channel_id in sorted(_readable_private(there))
-        ]
-        pages = [self._pages(after, narrow) for narrow in narrows]
-        batch: list[Row] = []
-        last = after
-        for row in heapq.merge(*pages, key=lambda row: int(row["id"])):
-            if row["id"] == last:
-                continue
-            last = row["id"]
-            batch.append(row)
-            if len(batch) == BATCH:
-                yield batch
-                batch = []
-        if batch:
-            yield batch
-
-    def _pages(self, after: int, narrow: list[Row]) -> Iterator[Row]:
-        while rows := self._server.messages_after(after, narrow):
-            yield from rows
-            after = int(rows[-1]["id"])
-
     async def _delete_missing(
         self, there: PreviousState, after: int, until: int, rows: Sequence[Row]
     ) -> None:
@@ -342,7 +287,7 @@ class Follower:
         exist = {row["id"] for row in rows}
         state = self._log.state
         own = set(state.directs.of_user[there.owner_id])
-        private = _readable_private(there)
+        private = readable_private(there)
         while True:
             places = await self._log.store.read(
                 queries.places_between, after, min(until, state.last_message_id), BATCH
@@ -406,19 +351,18 @@ class Follower:
                 else 0.0
             )
             there = await self._look()
-        looks, deleted, edited, flagged = _touched(events)
+        touched = touched_by(events)
         rows: list[Row] = []
-        ids = sorted(looks - deleted)
+        ids = sorted(touched.looks)
         for begin in range(0, len(ids), IDS_AT_ONCE):
             some = ids[begin : begin + IDS_AT_ONCE]
             rows += await self._asked(self._server.messages_with, some)
         if rows and self._lacks_place(rows):
             there = await self._look()
         if rows:
-            touched = Touched(edited=edited, flagged=flagged)
             await self._messages.equalize(there, rows, lambda: [self._note()], touched)
-        if deleted:
-            count = await self._messages.delete(sorted(deleted))
+        if touched.deleted:
+            count = await self._messages.delete(sorted(touched.deleted))
             self._report.count("deleted messages", count)
         self._followed.events += len(events)
         self._followed.last_event_id = int(events[-1]["id"])
@@ -455,7 +399,7 @@ class Follower:
             there, is_quiet = await self._apply_events(there)
             if is_quiet:
                 break
-        followed.differences = live_organization.differences(self._log.state, there.state)
+        followed.differences = organization.differences(self._log.state, there.state)
         if not followed.history_until:
             followed.differences.append(UNREADABLE)
         followed.step, followed.ended_at = "done", time.time()
@@ -480,49 +424,3 @@ class Follower:
     async def _asked(self, ask: Callable[..., T], *arguments: Any) -> T:
         """Return the server's response, waiting in a thread."""
         return await asyncio.to_thread(ask, *arguments)
-
-
-def _touched(events: Sequence[Row]) -> tuple[set[int], set[int], set[int], set[int]]:
-    """Return the messages to look at, and those that are deleted, edited, and flagged."""
-    looks: set[int] = set()
-    deleted: set[int] = set()
-    edited: set[int] = set()
-    flagged: set[int] = set()
-    for event in events:
-        ids = {*numbers(event, "message_ids"), *numbers(event, "messages")}
-        message = event.get("message")
-        ids |= {
-            one
-            for one in (
-                number(event, "message_id"),
-                number(message, "id") if isinstance(message, dict) else None,
-            )
-            if one is not None
-        }
-        match text(event, "type"):
-            case "delete_message":
-                deleted |= ids
-            case "update_message":
-                looks |= ids
-                if not flag(event, "rendering_only"):
-                    edited |= {number(event, "message_id") or 0} if "content" in event else set()
-            case "update_message_flags":
-                if flag(event, "all"):
-                    continue
-                looks |= ids
-                flagged |= ids
-            case "message" | "reaction" | "submessage":
-                looks |= ids
-    return looks, deleted, edited, flagged
-
-
-def _readable_private(there: PreviousState) -> set[int]:
-    """Return the private channels whose whole history the owner can read."""
-    subscribed = there.state.get("subscriptions")
-    return {
-        number(row, "stream_id") or 0
-        for row in (subscribed if isinstance(subscribed, list) else ())
-        if isinstance(row, dict)
-        and flag(row, "invite_only")
-        and flag(row, "history_public_to_subscribers", True)
-    }

@@ -6,16 +6,15 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct, field
 from msgspec.structs import fields, replace
 
 from tertulia.domain import names
 from tertulia.domain.accounts import deactivation, users
 from tertulia.domain.channels import channels, subscription_changes
 from tertulia.domain.groups import groups
-from tertulia.domain.organization import realms
 from tertulia.imports.records import Holders
 from tertulia.imports.report import ImportReport
+from tertulia.imports.zulip.live.previous_state import PreviousState, rows
 from tertulia.imports.zulip.rows import Row, days, flag, number, numbers, seconds, text
 from tertulia.imports.zulip.settings import (
     channel_permissions,
@@ -28,7 +27,7 @@ from tertulia.model.changes import AnyChange
 from tertulia.model.channels import Channel, TopicsPolicy
 from tertulia.model.errors import Refused
 from tertulia.model.folders import ChannelFolder
-from tertulia.model.groups import SYSTEM_GROUPS, GroupSetting, Members, UserGroup, normalized
+from tertulia.model.groups import UserGroup
 from tertulia.model.organization import Realm
 from tertulia.model.users import Bot, BotKind, Credential, NewApiKey, Role, User
 from tertulia.service.credentials import Vault, key_digest
@@ -36,12 +35,6 @@ from tertulia.service.previous_server import is_key
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
-_SYSTEM_GROUP_IDS: Final = {group.name: group.id for group in SYSTEM_GROUPS}
-_SYSTEM_BOTS: Final = {
-    "notification-bot": realms.NOTIFICATION_BOT,
-    "welcome-bot": realms.WELCOME_BOT,
-    "emailgateway": realms.EMAIL_GATEWAY,
-}
 _HOST: Final = "imported.invalid"
 """The host in the addresses of people whose address is hidden."""
 _NOT_FOLLOWED: Final = frozenset(
@@ -59,53 +52,6 @@ Verb = Callable[[CommandContext], list[AnyChange]]
 """Returns the changes that make one record equal; none if it is."""
 
 
-class PreviousState(Struct, kw_only=True):
-    """The state of the running Zulip."""
-
-    state: Row
-    """The response of POST /register."""
-    channels: list[Row]
-    bots: dict[int, int] = field(default_factory=dict)
-    """IDs here of its own bots."""
-    system: dict[int, int] = field(default_factory=dict)
-    """IDs here of its system groups."""
-
-    def __post_init__(self) -> None:
-        for row in _rows(self.state, "cross_realm_bots"):
-            known = _SYSTEM_BOTS.get(text(row, "email").partition("@")[0])
-            if known is not None:
-                self.bots[number(row, "user_id") or 0] = known
-        for row in _rows(self.state, "realm_user_groups"):
-            known = _SYSTEM_GROUP_IDS.get(text(row, "name"))
-            if known is not None:
-                self.system[number(row, "id") or 0] = known
-
-    @property
-    def owner_id(self) -> int:
-        """The account whose API key is used."""
-        return number(self.state, "user_id") or 0
-
-    def user(self, key: int | None) -> int | None:
-        """Return the ID here of an account there."""
-        return None if key is None else self.bots.get(key, key)
-
-    def setting(self, state: State, value: Any) -> GroupSetting | None:
-        """Return who has a permission; None if the value isn't valid here."""
-        if isinstance(value, int) and not isinstance(value, bool):
-            group = self.system.get(value, value)
-            return group if group in state.groups else None
-        if not isinstance(value, dict):
-            return None
-        people = {self.user(one) or 0 for one in numbers(value, "direct_members")}
-        below = {self.system.get(one, one) for one in numbers(value, "direct_subgroups")}
-        return normalized(
-            Members(
-                tuple(sorted(one for one in people if one in state.users)),
-                tuple(sorted(one for one in below if one in state.groups)),
-            )
-        )
-
-
 class LiveOrganization:
     """Makes the verbs, each for one record, in an order in which all can be decided."""
 
@@ -119,29 +65,29 @@ class LiveOrganization:
         """Yield what makes everything equal, in pieces of one record."""
         # Defaults bind each loop's values; mypy can't infer the types of such functions.
         state = self._there.state
-        people = [*_rows(state, "realm_users"), *_rows(state, "realm_non_active_users")]
+        people = [*rows(state, "realm_users"), *rows(state, "realm_non_active_users")]
         for row in sorted(people, key=lambda row: flag(row, "is_bot")):
             key = number(row, "user_id")
             if key and key not in self._there.bots:
                 yield lambda c, row=row, key=key: self._user(c, key, row)  # type: ignore[misc]
-        for row in _rows(state, "realm_user_groups"):
+        for row in rows(state, "realm_user_groups"):
             key = number(row, "id")
             if key and key not in self._there.system:
                 yield lambda c, row=row, key=key: self._group(c, key, row)  # type: ignore[misc]
-        for row in _rows(state, "realm_user_groups"):
+        for row in rows(state, "realm_user_groups"):
             key = number(row, "id")
             if key and key not in self._there.system:
                 yield lambda c, row=row, key=key: self._contents(c, key, row)  # type: ignore[misc]
-        for row in _rows(state, "channel_folders"):
+        for row in rows(state, "channel_folders"):
             yield lambda c, row=row: self._folder(c, row)  # type: ignore[misc]
         for row in self._there.channels:
             key = number(row, "stream_id")
             if key:
                 yield lambda c, row=row, key=key: self._channel(c, key, row)  # type: ignore[misc]
         for kind in ("subscriptions", "unsubscribed", "never_subscribed"):
-            for row in _rows(state, kind):
+            for row in rows(state, kind):
                 yield lambda c, row=row: self._subscribers(c, row)  # type: ignore[misc]
-        for row in _rows(state, "realm_bots"):
+        for row in rows(state, "realm_bots"):
             yield lambda c, row=row: self._key(c, row)  # type: ignore[misc]
         yield self._settings
 
@@ -425,10 +371,10 @@ def differences(state: State, there: Row) -> list[str]:
     }
     names_here = {one.name for one in state.custom_emoji if not one.deactivated}
     counted = {
-        "linkifiers": (len(_rows(there, "realm_linkifiers")), len(state.linkifiers)),
-        "code playgrounds": (len(_rows(there, "realm_playgrounds")), len(state.playgrounds)),
+        "linkifiers": (len(rows(there, "realm_linkifiers")), len(state.linkifiers)),
+        "code playgrounds": (len(rows(there, "realm_playgrounds")), len(state.playgrounds)),
         "profile fields": (
-            len(_rows(there, "custom_profile_fields")),
+            len(rows(there, "custom_profile_fields")),
             len(state.profile_fields),
         ),
     }
@@ -469,8 +415,3 @@ def _time(given: str) -> int:
     except ValueError:
         return 0
     return max(0, int(found.replace(tzinfo=found.tzinfo or UTC).timestamp()))
-
-
-def _rows(found: Row, name: str) -> list[Row]:
-    given = found.get(name)
-    return [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []

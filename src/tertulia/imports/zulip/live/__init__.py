@@ -1,0 +1,1 @@
+"""Following a running Zulip until its organization has moved here."""
