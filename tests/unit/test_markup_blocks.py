@@ -122,6 +122,12 @@ def test_a_table_has_a_head_rows_and_alignment() -> None:
 _RUN = '<span class="ch">{}</span>\n<span class="mi">1</span>\n'
 
 
+_CSS_PHP = (
+    '<span class="cp">&lt;?</span><span class="o">=</span> <span class="mi">1</span>'
+    ' <span class="cp">?&gt;</span>\n'
+)
+
+
 @pytest.mark.parametrize(
     ("content", "language", "shown"),
     [
@@ -135,6 +141,9 @@ _RUN = '<span class="ch">{}</span>\n<span class="mi">1</span>\n'
         ("```php\n1;\n```", "PHP", '<span class="mi">1</span><span class="p">;</span>\n'),
         ("```py2\n1\n```", "Python 2.x", '<span class="mi">1</span>\n'),
         ("````\n```\n````", None, "```\n"),
+        ("```\n````\nx\n````\n```", None, "````\nx\n````\n"),
+        ("~~~\n~~~~\n~~~  ", None, "~~~~\n"),
+        ("```css+php\n<?= 1 ?>\n```", "CSS+PHP", _CSS_PHP),
         ("    a\n    b", None, "a\nb\n"),
         ("```klingon\n1\n```", "klingon", "1\n"),
         ("```\n\n\n  1\n\n2\n\n```", None, "  1\n\n2\n"),

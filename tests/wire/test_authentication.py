@@ -91,11 +91,10 @@ async def test_a_wrong_key_and_another_address_are_refused_alike(
         ("nobody@example.com", ann.api_key),
         ("ann@example.com\0", ann.api_key),
     ]
-    told = [
-        (await _with(sqlite_org, _basic(f"{email}:{key}"))).refused("INVALID_API_KEY", 401)
-        for email, key in pairs
-    ]
+    replies = [await _with(sqlite_org, _basic(f"{email}:{key}")) for email, key in pairs]
+    told = [reply.refused("INVALID_API_KEY", 401) for reply in replies]
     assert len({body["msg"] for body in told}) == 1
+    assert {reply.headers["www-authenticate"] for reply in replies} == {'Basic realm="tertulia"'}
 
 
 async def test_cached_authorization_headers_are_limited(sqlite_org: Organization) -> None:

@@ -44,6 +44,17 @@ async def test_a_token_is_stored_and_never_shown(
     assert tokens(org, "ann") == []
 
 
+@rows("token", ["apple-tokenbb", "aGVsbG8=", "aGVsbG8gd28+/w==", "C0FFEE"])
+async def test_tokens_of_apple_are_hexadecimal_or_base64(
+    shared_org: Organization, token: str
+) -> None:
+    ann = shared_org["ann"]
+    (await ann.post(APNS, token=token, **APP)).ok
+    assert tokens(shared_org, "ann") == [token]
+    (await ann.delete(APNS, token=token)).ok
+    assert tokens(shared_org, "ann") == []
+
+
 @rows("method", ["POST", "DELETE"])
 @rows(
     ("path", "token", "code"),
@@ -51,8 +62,8 @@ async def test_a_token_is_stored_and_never_shown(
         (APNS, "", "BAD_REQUEST"),
         (APNS, "a" * 4097, "BAD_REQUEST"),
         (APNS, "a" * 4098, "BAD_REQUEST"),
-        (APNS, "not hexadecimal", "BAD_REQUEST"),
-        (APNS, "abc", "BAD_REQUEST"),
+        (APNS, "not encoded", "BAD_REQUEST"),
+        (APNS, "a=b", "BAD_REQUEST"),
         (APNS, "ab\n", "BAD_REQUEST"),
         (APNS, None, "REQUEST_VARIABLE_MISSING"),
         (APNS, "a\0b", "REQUEST_VARIABLE_INVALID"),

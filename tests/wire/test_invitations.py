@@ -1,6 +1,7 @@
 """Invitations: creating, listing, resending, and revoking; permissions and events."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -539,6 +540,7 @@ async def test_expired_and_used_invitations_are_not_listed(
 CALLS = (
     ("DELETE", "/invites/{mail}"),
     ("DELETE", "/invites/multiuse/{link}"),
+    ("PATCH", "/invites/multiuse/{link}"),
     ("POST", "/invites/{mail}/resend"),
 )
 
@@ -569,6 +571,40 @@ async def test_the_inviter_and_administrators_manage_an_invitation(
             (await org[who].request(method, path.format(**ids))).refused()
         for who in allowed:
             (await org[who].request(method, path.format(**ids))).ok
+
+
+async def test_the_terms_of_a_link_change_for_those_who_use_it_later(
+    aged: tuple[Organization, TestClock],
+) -> None:
+    org, clock = aged
+    clock.stopped_at = time.time()
+    ann, ben = org["ann"], org["ben"]
+    await org.change_realm(create_multiuse_invite_group=MEMBERS)
+    channel = (await ann.post("/channels/create", name="team", subscribers=[])).ok["id"]
+    link = (await ben.post("/invites/multiuse", invite_expires_in_minutes=5)).ok["invite_link"]
+    place, before = f"/invites/multiuse/{last(org).id}", last(org)
+    queue = await ben.register(event_types=["invites_changed"])
+    new = {"invite_as": 600, "stream_ids": [channel], "invite_expires_in_minutes": 10}
+    (await ann.patch(place, **new, include_realm_default_subscriptions=True)).ok
+    clock.ahead += 60
+    (await ann.patch(place, **{**new, "invite_expires_in_minutes": 10})).ok
+    assert [event["type"] for event in await queue.events()] == ["invites_changed"] * 2
+    assert last(org) == msgspec.structs.replace(
+        before,
+        role=Role.GUEST,
+        channel_ids=(channel,),
+        expires_at=int(clock()) + 10 * MINUTE,
+        default_channels=True,
+    )
+    (listed,) = (await ben.get("/invites")).ok["invites"]
+    assert (listed["link_url"], listed["invited_as"]) == (link, 600)
+    (await ann.patch(place, invite_as=200)).refused()  # More than ben, who created it, may offer.
+    (await ben.patch(place, welcome_message_custom_text="Hi")).refused("UNAUTHORIZED_PRINCIPAL")
+    (await ben.patch(place, stream_ids=[999])).refused()
+    (await ann.patch(place, welcome_message_custom_text="Hi", invite_expires_in_minutes="null")).ok
+    assert (last(org).welcome_text, last(org).expires_at) == ("Hi", None)
+    (await ann.patch(place, welcome_message_custom_text="Hi")).ok
+    assert len(await queue.events()) == 1
 
 
 @pytest.mark.parametrize(("method", "path"), CALLS)

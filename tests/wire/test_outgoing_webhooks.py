@@ -465,21 +465,27 @@ async def test_an_outgoing_webhook_is_created_and_changed(
         await org["ben"].post("/bots", **asked, payload_url="http://x.test", interface_type=3)
     ).refused("REQUEST_VARIABLE_INVALID")
     queue = await org["ben"].register(event_types=["realm_bot"])
-    bot = await create_webhook(org, "https://x.test:5002/hook?a=b")
+    bot = await create_webhook(org, "https://x.test:5002/hook?a=b", service_name="hooks")
     (event,) = await queue.events()
-    services = [{"base_url": "https://x.test:5002/hook?a=b", "interface": 1}]
-    assert event["bot"]["services"] == services
     place = f"/bots/{bot.user_id}"
+    token = (await org["ben"].get(f"{place}/service")).ok["token"]
+    services = [{"base_url": "https://x.test:5002/hook?a=b", "interface": 1, "token": token}]
+    assert event["bot"]["services"] == services
+    assert len(token) > 20
+    for who, seen in (("ben", services), ("ann", services), ("cleo", None)):
+        bots = (await org[who].register(fetch_event_types=["realm_bot"])).data["realm_bots"]
+        assert {one["user_id"]: one["services"] for one in bots}.get(bot.user_id) == seen
     changed = {"service_payload_url": json.dumps(service.url), "service_interface": 2}
     updated = (await org["ben"].patch(place, **changed)).ok
     assert (updated["service_payload_url"], updated["service_interface"]) == (service.url, 2)
     (event,) = await queue.events()
-    assert event["bot"]["services"] == [{"base_url": service.url, "interface": 2}]
+    assert event["bot"]["services"] == [{"base_url": service.url, "interface": 2, "token": token}]
     found = (await org["ben"].get(f"{place}/service")).ok
     newer = (await org["ben"].patch(f"{place}/service", new_token=True)).ok
     assert found["token"] != newer["token"]
     assert newer["payload_url"] == service.url
-    assert await queue.events() == []
+    (event,) = await queue.events()
+    assert event["bot"]["services"][0]["token"] == newer["token"]
     (await org["cleo"].get(f"{place}/service")).refused()
     (await org["ben"].get(f"/bots/{org['robo'].user_id}/service")).refused()
     stored = org.node.state.users[bot.user_id].bot

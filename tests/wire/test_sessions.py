@@ -445,6 +445,18 @@ async def test_all_but_the_current_session_can_be_ended(org: Organization) -> No
     (await here.get("/users/me")).refused("UNAUTHORIZED", 401)
 
 
+async def test_a_session_gets_its_account_s_api_key_with_the_password_alone(
+    org: Organization,
+) -> None:
+    browser, path = await signed_in_browser(org), "/fetch_api_key"
+    found = await browser.http.post(f"/json{path}", data={"password": PASSWORD})
+    assert found.json()["api_key"] == org["ann"].api_key
+    (await browser.post(path, password="wrong")).refused("AUTHENTICATION_FAILED", 401)
+    (await org.nobody.post(path, password=PASSWORD)).refused("REQUEST_VARIABLE_MISSING")
+    del browser.http.headers["X-CSRF-Token"]
+    (await browser.post(path, password=PASSWORD)).refused("CSRF_FAILED", 403)
+
+
 async def test_signing_in_again_replaces_the_browser_s_session(org: Organization) -> None:
     browser = await signed_in_browser(org)
     before = session_cookie(browser)

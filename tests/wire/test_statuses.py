@@ -13,7 +13,7 @@ from tests.support import Organization, TestClock, new_organization, open_organi
 from tests.wire.sample_organization import LIMITED
 
 PIZZA = {"emoji_name": "pizza", "emoji_code": "1f355", "reaction_type": "unicode_emoji"}
-NONE = {"emoji_name": "", "emoji_code": "", "reaction_type": ""}
+NONE = {"emoji_name": "", "emoji_code": "", "reaction_type": "unicode_emoji"}
 
 
 async def status(org: Organization, name: str, viewer: str = "gus") -> dict[str, Any]:

@@ -29,7 +29,7 @@ async def opened_caller(config: Config, report: Callable[[str], None]) -> AsyncI
         node = Node(
             config=config,
             log=log,
-            delivery=delivery_of(config, log),
+            delivery=delivery_of(config, log, vault),
             vault=vault,
             links=links,
             renderer=Renderer(config.external_url, external_media(config, links)),

@@ -102,7 +102,7 @@ async def opened_node(
     )
     async with opened as (log, vault):
         log.forwarding.allow(SENDING)
-        delivery = delivery_of(config, log)
+        delivery = delivery_of(config, log, vault)
         deliveries.append(delivery)
         await delivery.open()
         links = Links(vault)
@@ -140,10 +140,12 @@ async def opened_node(
             await node.close()
 
 
-def delivery_of(config: Config, log: Log) -> Delivery:
+def delivery_of(config: Config, log: Log, vault: Vault) -> Delivery:
     """Return the delivery for the log, not yet open."""
     transients = TypingAndPresence(limited=config.can_access_all_users_group_limits_presence)
-    encoder = EventEncoder(lambda: log.state, config, PROJECTIONS, transients, is_reached)
+    encoder = EventEncoder(
+        lambda: log.state, config, PROJECTIONS, transients, is_reached, vault.unsealed
+    )
     longest = config.event_queue_longpoll_timeout_seconds
     return Delivery(
         log,

@@ -299,9 +299,8 @@ class Fence:
     rest: str
 
     def closes(self, text: str) -> bool:
-        """Return whether the line closes the fence."""
-        text = text.rstrip()
-        return len(text) >= len(self.sign) and not text.strip(self.sign[0])
+        """Return whether the line closes the fence: with as many signs, not more."""
+        return text.rstrip() == self.sign
 
 
 def fence_in(text: str) -> Fence | None:

@@ -71,6 +71,12 @@ class InvitationsMade(Change, frozen=True, tag="invitations_made"):
     invitations: tuple[Invitation, ...]
 
 
+class InvitationChanged(Change, frozen=True, tag="invitation_changed"):
+    """A reusable link has new terms."""
+
+    invitation: Invitation
+
+
 class InvitationSentAgain(Change, frozen=True, tag="invitation_sent_again"):
     """An invitation was emailed again. `at` is in UNIX seconds."""
 

@@ -269,6 +269,11 @@ def _invited(before: Before, change: changes.InvitationsMade) -> Facts:
         yield Fact("invited" if addresses else "invitation_link_created", None, details)
 
 
+def _invitation_changed(before: Before, change: changes.InvitationChanged) -> Facts:
+    details = {"invitation_ids": [change.invitation.id], "role": int(change.invitation.role)}
+    yield Fact("invitation_link_changed", None, details)
+
+
 def _invitations_ended(before: Before, change: changes.InvitationsEnded) -> Facts:
     if before.is_routine:
         return
@@ -426,6 +431,7 @@ AUDITED: Final[Mapping[type[Change], Describe]] = {
     changes.DomainChanged: _domain_set("domain_changed"),
     changes.DomainRemoved: _domain_removed,
     changes.InvitationsMade: _invited,
+    changes.InvitationChanged: _invitation_changed,
     changes.InvitationsEnded: _invitations_ended,
     changes.DataExportSet: _export_set,
     changes.DataImportSet: _import_set,

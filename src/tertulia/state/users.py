@@ -251,6 +251,7 @@ def _(state: State, change: changes.RecoveryCodeUsed) -> None:
 
 
 FOLDS.puts(changes.InvitationsMade, "invitations", "invitations")
+FOLDS.puts(changes.InvitationChanged, "invitations", "invitation")
 
 
 @FOLDS.of(changes.InvitationSentAgain)

@@ -63,6 +63,7 @@ SINCE: Mapping[str, int] = {
     "ImportState.FINISHED": 101,
     "ImportState.IMPORTING": 101,
     "ImportSummary": 101,
+    "InvitationChanged": 101,
     "MessagePinned": 101,
     "MessagesMoved.whole_topic": 101,
     "MessageSent.imported": 101,

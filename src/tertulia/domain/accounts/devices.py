@@ -19,7 +19,8 @@ from tertulia.state.state import State
 MAX_DEVICES = 200
 """Devices, and push tokens, of one account."""
 MAX_TOKEN = 4096
-_HEXADECIMAL = re.compile(r"(?:[0-9a-fA-F]{2})+")
+_ENCODED = re.compile(r"[0-9A-Za-z+/_-]+={0,2}")
+"""Hexadecimal or base64."""
 _APP_ID = re.compile(r"[.a-zA-Z0-9-]{1,255}")
 
 
@@ -119,5 +120,5 @@ def _tokens(context: CommandContext, service: PushService, token: str) -> list[P
 def _require_token(service: PushService, token: str) -> None:
     if not token or len(token) > MAX_TOKEN:
         raise Refused(f"A token must have 1 to {MAX_TOKEN} characters.")
-    if service is PushService.APNS and not _HEXADECIMAL.fullmatch(token):
+    if service is PushService.APNS and not _ENCODED.fullmatch(token):
         raise Refused("This isn't a valid token of the Apple push notification service.")

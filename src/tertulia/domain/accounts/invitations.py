@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
-from msgspec import Struct
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import channel_access, names, permissions
 from tertulia.domain.accounts import addresses, admission
-from tertulia.model.changes import InvitationSentAgain, InvitationsMade
+from tertulia.model.changes import InvitationChanged, InvitationSentAgain, InvitationsMade
 from tertulia.model.channels import Channel
 from tertulia.model.errors import Refused
 from tertulia.model.groups import UserGroup
@@ -38,6 +39,17 @@ class InvitationTerms(Struct, frozen=True, kw_only=True):
     default_channels: bool = False
     tell_inviter: bool = False
     welcome_text: str | None = None
+
+
+class InvitationUpdate(Struct, frozen=True, kw_only=True):
+    """New terms of a link. UNSET leaves one unchanged; the rest is as in `InvitationTerms`."""
+
+    minutes: int | UnsetType | None = UNSET
+    role: Role | UnsetType = UNSET
+    channel_ids: tuple[int, ...] | UnsetType = UNSET
+    group_ids: tuple[int, ...] | UnsetType = UNSET
+    default_channels: bool | UnsetType = UNSET
+    welcome_text: str | UnsetType | None = UNSET
 
 
 class InvitationDelivery(Struct, frozen=True, kw_only=True):
@@ -170,26 +182,39 @@ def _require_person(actor: User) -> None:
 def _on_terms(context: CommandContext, terms: InvitationTerms, nonce: str) -> Invitation:
     """Return a reusable invitation on these terms. Raise Refused if the actor can't offer them."""
     state, actor = context.state, context.actor
-    permissions.require(
-        terms.role >= permissions.role_of(state, actor),
-        "You can't invite people to a role with more permissions than yours.",
-    )
-    text = terms.welcome_text if permissions.is_administrator(state, actor) else None
-    if text is not None and len(text) > MAX_WELCOME_TEXT:
-        raise Refused(f"Welcome messages can have at most {MAX_WELCOME_TEXT} characters.")
+    _require_role(state, actor, terms.role)
     return Invitation(
         id=state.invitations.next_id(),
         inviter_id=actor.id,
         created_at=int(context.now),
-        expires_at=None if terms.minutes is None else int(context.now) + terms.minutes * 60,
+        expires_at=_expiry(context, terms.minutes),
         role=terms.role,
         channel_ids=_channels(context, terms.channel_ids),
         group_ids=_groups(context, terms.group_ids),
         default_channels=terms.default_channels,
-        welcome_text=text,
+        welcome_text=_welcome_text(context, terms.welcome_text),
         tell_inviter=terms.tell_inviter,
         nonce=nonce,
     )
+
+
+def _require_role(state: State, inviter: User, role: Role) -> None:
+    permissions.require(
+        role >= permissions.role_of(state, inviter),
+        "You can't invite people to a role with more permissions than yours.",
+    )
+
+
+def _expiry(context: CommandContext, minutes: int | None) -> int | None:
+    return None if minutes is None else int(context.now) + minutes * 60
+
+
+def _welcome_text(context: CommandContext, text: str | None) -> str | None:
+    if not permissions.is_administrator(context.state, context.actor):
+        return None
+    if text is not None and len(text) > MAX_WELCOME_TEXT:
+        raise Refused(f"Welcome messages can have at most {MAX_WELCOME_TEXT} characters.")
+    return text
 
 
 def _made(
@@ -297,6 +322,34 @@ def revoke_link(context: CommandContext, invitation_id: int) -> Decision[None]:
     """Revoke a link. Raise as `revoke`."""
     invitation = _managed(context, invitation_id, reusable=True)
     return Decision(None, admission.invitations_ended([invitation], InvitationStatus.REVOKED))
+
+
+def change_link(
+    context: CommandContext, invitation_id: int, new: InvitationUpdate
+) -> Decision[None]:
+    """Change the terms of a link. Raise as `revoke_link` and `create_link`."""
+    state = context.state
+    invitation = _managed(context, invitation_id, reusable=True)
+    values: dict[str, Any] = {}
+    if not isinstance(new.role, UnsetType):
+        values["role"] = new.role
+        for person in (context.actor, state.users[invitation.inviter_id]):
+            _require_role(state, person, new.role)
+    if not isinstance(new.minutes, UnsetType):
+        values["expires_at"] = _expiry(context, new.minutes)
+    if not isinstance(new.channel_ids, UnsetType):
+        values["channel_ids"] = _channels(context, new.channel_ids)
+    if not isinstance(new.group_ids, UnsetType):
+        values["group_ids"] = _groups(context, new.group_ids)
+    if not isinstance(new.default_channels, UnsetType):
+        values["default_channels"] = new.default_channels
+    if not isinstance(new.welcome_text, UnsetType):
+        permissions.require_administrator(state, context.actor)
+        values["welcome_text"] = _welcome_text(context, new.welcome_text)
+    changed = msgspec.structs.replace(invitation, **values)
+    if changed == invitation:
+        return Decision(None)
+    return Decision(None, [InvitationChanged(invitation=changed)])
 
 
 def resend(context: CommandContext, invitation_id: int, post: InvitationDelivery) -> Decision[None]:

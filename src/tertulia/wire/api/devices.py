@@ -47,7 +47,7 @@ class DeviceRemoveEvent(Event, kw_only=True, tag="device"):
 
 async def add_apns_token(
     call: Call,
-    token: Annotated[str, Doc("Hexadecimal, at most 4096 characters.")],
+    token: Annotated[str, Doc("In hexadecimal or base64, at most 4096 characters.")],
     appid: Annotated[str, Doc("The app's bundle ID.")],
 ) -> None:
     """Register an iOS device for push notifications."""

@@ -15,6 +15,7 @@ from tertulia.model.transients import Transient
 from tertulia.model.users import ReachedUser
 from tertulia.service.config import Config
 from tertulia.state.state import State
+from tertulia.wire.api.bots.objects import hidden
 from tertulia.wire.api.events import Event, HeartbeatEvent, with_id
 from tertulia.wire.api.organization.objects import server_methods
 from tertulia.wire.api.projection import Grouping, Projection, ProjectionContext, Viewer, unseen
@@ -46,14 +47,17 @@ class EventEncoder:
         projections: Iterable[Projection[Any]],
         transients: TransientViews,
         is_reached: Callable[[Reach, Event], bool],
+        unsealed: Callable[[str], str],
     ) -> None:
-        """`is_reached` tells whether a limited access key gets an event."""
+        """`is_reached` tells whether a limited access key gets an event. `unsealed` decrypts what
+        only accounts themselves get, not their access keys."""
         self._state = state
         self._host = config.address_host
         self._server_methods = server_methods(config)
         self._projections = {projection.of: projection for projection in projections}
         self._transients = transients
         self._is_reached = is_reached
+        self._unsealed = unsealed
         self.encoded = 0
         """The number of encoded events; tests check that queues share them."""
 
@@ -124,7 +128,12 @@ class EventEncoder:
                 return ()
         numbering = event_ids.numbering_of(viewer.queue)
         context = ProjectionContext(
-            state, self._host, cached.entry, numbering, self._server_methods
+            state,
+            self._host,
+            cached.entry,
+            numbering,
+            self._server_methods,
+            hidden if registration.key_id else self._unsealed,
         )
         view = projection.view(context, change, viewer)
         if view is None:

@@ -14,6 +14,7 @@ from tertulia.domain.accounts.invitations import (
     MAX_WELCOME_TEXT,
     InvitationDelivery,
     InvitationTerms,
+    InvitationUpdate,
 )
 from tertulia.model import changes
 from tertulia.model.errors import InvitationFailed
@@ -32,8 +33,13 @@ from tertulia.wire.api.projection import (
 from tertulia.wire.http.parameters import Doc, Int, IntPath, Params, Reads
 from tertulia.wire.http.routing import ApiResponse, Call
 
-InvitationChange = changes.InvitationsMade | changes.InvitationSentAgain | changes.InvitationsEnded
-C = TypeVar("C", changes.InvitationsMade, changes.InvitationSentAgain, changes.InvitationsEnded)
+InvitationChange = (
+    changes.InvitationsMade
+    | changes.InvitationChanged
+    | changes.InvitationSentAgain
+    | changes.InvitationsEnded
+)
+C = TypeVar("C", bound=InvitationChange)
 
 
 class InvitesChangedEvent(Event, kw_only=True, tag="invites_changed"):
@@ -44,6 +50,8 @@ def _inviters(change: InvitationChange) -> Collection[int]:
     match change:
         case changes.InvitationsMade(invitations=invitations):
             return {invitation.inviter_id for invitation in invitations}
+        case changes.InvitationChanged(invitation=invitation):
+            return (invitation.inviter_id,)
         case changes.InvitationSentAgain(inviter_id=inviter_id):
             return (inviter_id,)
         case changes.InvitationsEnded(inviter_ids=inviter_ids):
@@ -79,6 +87,11 @@ def _welcome_text(text: str) -> str | None:
     return text
 
 
+WELCOME_TEXT: Final = Reads(
+    _welcome_text, {"type": "string", "maxLength": MAX_WELCOME_TEXT}, text=True
+)
+
+
 class _Terms(Params, kw_only=True, frozen=True):
     invite_expires_in_minutes: Annotated[
         Annotated[int, Meta(ge=1, le=MAX_MINUTES)] | UnsetType | None,
@@ -97,11 +110,7 @@ class _Terms(Params, kw_only=True, frozen=True):
     ] = False
     welcome_message_custom_text: Annotated[
         str | None,
-        Reads(
-            _welcome_text,
-            {"type": "string", "maxLength": MAX_WELCOME_TEXT},
-            text=True,
-        ),
+        WELCOME_TEXT,
         Doc(
             "Markdown for the Welcome Bot's message. Null for the organization's text, empty for"
             " none. Ignored unless you are an administrator."
@@ -125,11 +134,39 @@ class CreateInviteLink(_Terms, kw_only=True, frozen=True):
     ] = []
 
 
-def _terms(call: Call, params: SendInvites | CreateInviteLink) -> InvitationTerms:
-    role = Role(params.invite_as)
+class UpdateInviteLink(Params, kw_only=True, frozen=True):
+    invite_id: IntPath
+    invite_expires_in_minutes: Annotated[
+        Annotated[int, Meta(ge=1, le=MAX_MINUTES)] | UnsetType | None,
+        Doc("Minutes from now. Null for no expiration."),
+    ] = UNSET
+    invite_as: Annotated[
+        RoleNumber | UnsetType,
+        Doc("It can't have more rights than you, or than the person who created the link."),
+    ] = UNSET
+    stream_ids: Annotated[
+        list[Int] | UnsetType,
+        Doc("Default channels, and channels that you can subscribe others to."),
+    ] = UNSET
+    group_ids: Annotated[list[Int] | UnsetType, Doc("Groups that you can add members to.")] = UNSET
+    include_realm_default_subscriptions: bool | UnsetType = UNSET
+    welcome_message_custom_text: Annotated[
+        str | UnsetType | None,
+        WELCOME_TEXT,
+        Doc("As when creating a link. Only administrators can change it."),
+    ] = UNSET
+
+
+def _role(call: Call, number: int) -> Role:
+    role = Role(number)
     if role <= Role.ADMINISTRATOR and call.key_id is not None:
         # Such an account could do what the key can't, and outlive it.
         access_keys.require(call.key, NO_KEYS)
+    return role
+
+
+def _terms(call: Call, params: SendInvites | CreateInviteLink) -> InvitationTerms:
+    role = _role(call, params.invite_as)
     minutes = params.invite_expires_in_minutes
     return InvitationTerms(
         minutes=call.node.config.invitation_link_validity_minutes
@@ -238,6 +275,21 @@ def _object(call: Call, invitation: Invitation) -> InviteObject:
     )
 
 
+async def update_invite_link(call: Call, params: UpdateInviteLink) -> None:
+    """Change the terms of an invitation link, for people who haven't used it yet. The link stays
+    the same. This endpoint is a Tertulia extension."""
+    role, channels, groups = params.invite_as, params.stream_ids, params.group_ids
+    new = InvitationUpdate(
+        minutes=params.invite_expires_in_minutes,
+        role=role if isinstance(role, UnsetType) else _role(call, role),
+        channel_ids=channels if isinstance(channels, UnsetType) else tuple(channels),
+        group_ids=groups if isinstance(groups, UnsetType) else tuple(groups),
+        default_channels=params.include_realm_default_subscriptions,
+        welcome_text=params.welcome_message_custom_text,
+    )
+    await call.submit(invitations.change_link, params.invite_id, new)
+
+
 async def revoke_email_invite(call: Call, invite_id: IntPath) -> None:
     """Revoke an invitation by email."""
     await call.submit(invitations.revoke, invite_id)
@@ -255,6 +307,7 @@ async def resend_email_invite(call: Call, invite_id: IntPath) -> None:
 
 PROJECTIONS: Final[Projections] = (
     _invites_changed(changes.InvitationsMade),
+    _invites_changed(changes.InvitationChanged),
     _invites_changed(changes.InvitationSentAgain),
     _invites_changed(changes.InvitationsEnded),
     unseen(changes.InvitationsRedacted),

@@ -35,8 +35,10 @@ class ProjectionContext(Struct, frozen=True):
     """The host of stand-in email addresses."""
     entry: Entry
     numbering: Numbering
-    server_methods: tuple[str, ...] = ()
+    server_methods: tuple[str, ...]
     """The sign-in methods that the server's operator has enabled."""
+    unsealed: Callable[[str], str]
+    """Decrypts what the viewer may know."""
 
     @property
     def at(self) -> float:

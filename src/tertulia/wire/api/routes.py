@@ -156,6 +156,7 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/invites/multiuse", invitations.create_invite_link),
     Route("DELETE", "/invites/{invite_id:int}", invitations.revoke_email_invite),
     Route("POST", "/invites/{invite_id:int}/resend", invitations.resend_email_invite),
+    Route("PATCH", "/invites/multiuse/{invite_id:int}", invitations.update_invite_link),
     Route("DELETE", "/invites/multiuse/{invite_id:int}", invitations.revoke_invite_link),
     # Bots
     Route("GET", "/bots", bots.get_bots, keys=NEVER),

@@ -13,7 +13,8 @@ from tertulia.service.credentials import BadToken
 from tertulia.wire.api import events as versions
 from tertulia.wire.api.organization.objects import picture_url, server_methods
 from tertulia.wire.api.users.objects import UserFormat, UserObject, shared_user_object
-from tertulia.wire.http import sign_in
+from tertulia.wire.http import authentication, sign_in
+from tertulia.wire.http.errors import MissingParameter
 from tertulia.wire.http.parameters import Alias, Doc
 from tertulia.wire.http.routing import ApiResponse, Call
 from tertulia.wire.http.sign_in import CheckedPassword
@@ -127,10 +128,14 @@ class FetchApiKeyResponse(ApiResponse, kw_only=True):
 
 async def fetch_api_key(
     call: Call,
-    username: Annotated[
-        str, Doc("The account's email address, or the person's name in an LDAP directory.")
-    ],
     password: Annotated[str, Doc("The account's password.")],
+    username: Annotated[
+        str | None,
+        Doc(
+            "The account's email address, or the person's name in an LDAP directory. Only a browser"
+            " session can leave it out: for its own account."
+        ),
+    ] = None,
     code: Code = None,
 ) -> FetchApiKeyResponse:
     """Get your API key with your email address and password.
@@ -138,6 +143,11 @@ async def fetch_api_key(
     If the account has a second factor, a `code` is also needed: without it, the error is
     SECOND_FACTOR_REQUIRED.
     """
+    if username is None:
+        owner = authentication.authenticated(call.node, call.request)
+        if owner is None:
+            raise MissingParameter("username")
+        username = owner.address
     if not call.node.directories.methods:
         names.address(username)
     checked = await sign_in.check_password(call.node, call.request, username, password)

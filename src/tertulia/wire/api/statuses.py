@@ -11,7 +11,6 @@ from tertulia.domain import permissions
 from tertulia.domain.accounts import personal
 from tertulia.domain.accounts.personal import NewStatus
 from tertulia.model.changes import StatusChanged
-from tertulia.model.profiles import NO_EMOJI
 from tertulia.model.reactions import Emoji
 from tertulia.model.users import User
 from tertulia.state.state import State
@@ -28,9 +27,12 @@ from tertulia.wire.http.routing import ApiResponse, Call
 
 
 def emoji_fields(emoji: Emoji) -> dict[str, str]:
-    """An emoji's name, code, and type; all empty for NO_EMOJI."""
-    kind = "" if emoji == NO_EMOJI else TYPE_OF[emoji.kind]
-    return {"emoji_name": emoji.name, "emoji_code": emoji.code, "reaction_type": kind}
+    """An emoji's name, code, and type. Name and code are empty for NO_EMOJI."""
+    return {
+        "emoji_name": emoji.name,
+        "emoji_code": emoji.code,
+        "reaction_type": TYPE_OF[emoji.kind],
+    }
 
 
 def status_object(state: State, user: User) -> dict[str, Any]:
@@ -51,9 +53,9 @@ def status_object(state: State, user: User) -> dict[str, Any]:
 
 class UserStatusEvent(Event, kw_only=True, tag="user_status"):
     """A user's status changed. Only changed fields are included. The emoji's three fields are set
-    together, and empty if it was removed. `scheduled_end_time` is when the status ends (null if it
-    doesn't), and is a Tertulia extension. `away` is deprecated, and tells whether the user is
-    invisible."""
+    together; its name and code are empty if it was removed. `scheduled_end_time` is when the status
+    ends (null if it doesn't), and is a Tertulia extension. `away` is deprecated, and tells whether
+    the user is invisible."""
 
     user_id: int
     status_text: str | UnsetType = UNSET

@@ -1,7 +1,7 @@
 """Errors as HTTP responses: their status, code, and extra fields."""
 
 import math
-from typing import Any
+from typing import Any, Final
 
 from tertulia.model import errors
 from tertulia.model.errors import Refused, TooOften, Unavailable
@@ -77,6 +77,10 @@ class BadHttp(Refused):
 
     def __init__(self, sentence: str = "This isn't a valid HTTP request.") -> None:
         super().__init__(sentence)
+
+
+CHALLENGE: Final = 'Basic realm="tertulia"'
+"""Asks for an email address and an API key."""
 
 
 class TooManyAtOnce(Refused):
@@ -184,9 +188,10 @@ def error_response(error: Exception) -> tuple[int, dict[str, Any], dict[str, str
             code = "UNAUTHORIZED_PRINCIPAL"
         case errors.NotAuthenticated():
             status, code = 401, "UNAUTHORIZED"
-            headers["WWW-Authenticate"] = 'Basic realm="tertulia"'
+            headers["WWW-Authenticate"] = CHALLENGE
         case errors.WrongApiKey():
             status, code = 401, "INVALID_API_KEY"
+            headers["WWW-Authenticate"] = CHALLENGE
         case errors.WrongPassword():
             status, code = 401, "AUTHENTICATION_FAILED"
         case errors.SecondFactorRequired():

@@ -71,6 +71,7 @@ test.each([
   ["> @**all**", "quote: {all}"],
   ["```py\n**x**\n```\n*a*", "code fence: py\ncode: **x**\ncode fence: \n<i>a</i>"],
   ["~~~\n```\n~~~", "code fence: \ncode: ```\ncode fence: "],
+  ["```\n````\nx\n````\n```", "code fence: \ncode: ````\ncode: x\ncode: ````\ncode fence: "],
   ["```open\n*a*", "code fence: open\ncode: *a*"],
   ["```quote\n*a*\n```", "fence quote: \nquote: <i>a</i>\nfence quote: "],
   ["> ```\n> x\nout", "code fence quote: \ncode quote: x\nout"],

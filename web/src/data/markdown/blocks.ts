@@ -233,8 +233,7 @@ function isFence([, , sign = "", , info = ""]: RegExpExecArray): boolean {
 }
 
 function closes(line: string, sign: string): boolean {
-  const text = line.trim();
-  return text.length >= sign.length && text === (sign[0] ?? "").repeat(text.length);
+  return line.trim() === sign;
 }
 
 function indentOf(line: string): number {

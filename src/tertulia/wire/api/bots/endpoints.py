@@ -13,7 +13,13 @@ from tertulia.model.users import BotKind, Role, User
 from tertulia.model.webhooks import EmbeddedService, OutgoingService, ServiceFormat
 from tertulia.outbound.http_responses import NotAllowed
 from tertulia.service.files.pictures import avatar_deleted_on_failure, delete_avatar
-from tertulia.wire.api.bots.objects import BOT_FIELDS, BotDefaults, bot_object, config_names
+from tertulia.wire.api.bots.objects import (
+    BOT_FIELDS,
+    BotDefaults,
+    bot_object,
+    config_names,
+    hidden,
+)
 from tertulia.wire.api.pictures import kept_if_sent
 from tertulia.wire.api.users.endpoints import ApiKeyResponse, RoleNumber
 from tertulia.wire.api.users.objects import api_email, full_avatar_url
@@ -57,7 +63,7 @@ def _own_bot(call: Call, bot: User) -> OwnBot:
 
 
 def _defaults(call: Call, bot: User) -> dict[str, Any]:
-    visible = bot_object(call.state, call.user, bot)
+    visible = bot_object(call.state, call.user, bot, hidden)
     return {name: getattr(visible, name) for name in BOT_FIELDS.values()}
 
 
@@ -77,7 +83,11 @@ class CreateBot(Params, kw_only=True, frozen=True):
         Doc("The payload format: 1 for Zulip's, 2 for Slack's. Outgoing webhooks only."),
     ] = 1
     service_name: Annotated[
-        str | None, Doc("A name in realm_embedded_bots. Embedded bots only.")
+        str | None,
+        Doc(
+            "For embedded bots, a name in realm_embedded_bots. For outgoing webhooks, it's accepted"
+            " but not used."
+        ),
     ] = None
     config_data: Annotated[
         dict[str, str] | None, Doc("Values for the program's `config`. Embedded bots only.")
@@ -171,7 +181,8 @@ async def require_callable(call: Call, url: str) -> None:
 def _new_embedded(call: Call, params: CreateBot) -> EmbeddedService | None:
     settings = params.config_data or {}
     if BotKind(params.bot_type) is not BotKind.EMBEDDED:
-        if params.service_name or settings:
+        is_outgoing = BotKind(params.bot_type) is BotKind.OUTGOING_WEBHOOK
+        if settings or (params.service_name and not is_outgoing):
             raise Refused("Only embedded bots have a service name and configuration.")
         return None
     if params.service_name is None:

@@ -1,6 +1,6 @@
 """Bots as the API shows them, and their events, for their owners and for administrators."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
@@ -14,15 +14,18 @@ from tertulia.state.folds import revised
 from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import ProjectionContext, Viewer
-from tertulia.wire.api.section import Sections
+from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.http.parameters import Doc
 
 
 class BotService(Struct, kw_only=True, frozen=True):
-    """An outgoing webhook bot's service. Its token is in `GET /bots/{bot_id}/service`."""
+    """An outgoing webhook bot's service."""
 
     base_url: str
     interface: int
+    token: Annotated[
+        str, Doc("Proves to the service that a request is from this server. Empty for access keys.")
+    ]
 
 
 class EmbeddedBotService(Struct, kw_only=True, frozen=True):
@@ -63,7 +66,16 @@ def administers_bot(state: State, viewer: User, bot: User) -> bool:
     return permissions.is_administrator(state, viewer) or bot.bot.owner_id == viewer.id
 
 
-def bot_object(state: State, viewer: User, user: User) -> BotObject:
+Unseal = Callable[[str], str]
+"""Returns the token of a service, given as it's stored."""
+
+
+def hidden(_: str) -> str:
+    """Return an empty token, for access keys, which must not get the keys of bots."""
+    return ""
+
+
+def bot_object(state: State, viewer: User, user: User, unsealed: Unseal) -> BotObject:
     """The bot, without channels that the viewer can't see."""
     bot = user.bot
     if bot is None:
@@ -73,7 +85,7 @@ def bot_object(state: State, viewer: User, user: User) -> BotObject:
         default_sending_stream=_channel(state, viewer, bot.default_sending_channel_id),
         default_events_register_stream=_channel(state, viewer, bot.default_events_channel_id),
         default_all_public_streams=bot.default_all_public_channels,
-        services=_services(bot),
+        services=_services(bot, unsealed),
     )
 
 
@@ -82,20 +94,21 @@ def config_names(service: EmbeddedService | None) -> dict[str, str] | None:
     return None if service is None else dict.fromkeys(sorted(service.settings_sealed), "")
 
 
-def _services(bot: Bot) -> tuple[BotService | EmbeddedBotService, ...]:
+def _services(bot: Bot, unsealed: Unseal) -> tuple[BotService | EmbeddedBotService, ...]:
     if bot.embedded is not None:
         names = config_names(bot.embedded) or {}
         return (EmbeddedBotService(service_name=bot.embedded.program, config_data=names),)
     service = bot.service
     if service is None:
         return ()
-    return (BotService(base_url=service.url, interface=int(service.format)),)
+    token = unsealed(service.token_sealed)
+    return (BotService(base_url=service.url, interface=int(service.format), token=token),)
 
 
-def bot_objects(state: State, viewer: User) -> list[BotObject]:
+def bot_objects(state: State, viewer: User, unsealed: Unseal) -> list[BotObject]:
     """All bots that the viewer administers, by ID."""
     return [
-        bot_object(state, viewer, user)
+        bot_object(state, viewer, user, unsealed)
         for user in (state.users[user_id] for user_id in sorted(state.users.bots))
         if administers_bot(state, viewer, user)
     ]
@@ -175,7 +188,7 @@ def bot_view(context: ProjectionContext, change: UserChanged, viewer: Viewer) ->
     if not administers_bot(state, user, state.users[change.user_id]):
         return BotView("delete", None) if had else None
     then = revised(state.users[change.user_id], {"bot": change.values["bot"]})
-    visible = bot_object(state, user, then)
+    visible = bot_object(state, user, then, context.unsealed)
     if not had:
         return BotView("add", visible) if now.owner_id == user.id else None
     return BotView("update", visible)
@@ -193,12 +206,15 @@ def bot_events(change: UserChanged, view: BotView) -> Iterable[Event]:
         if getattr(was, field) != getattr(now, field):
             values = {name: getattr(view.bot, name)}
             yield BotUpdateEvent(bot=ChangedBot(user_id=change.user_id, **values))
-    if _services(was) != _services(now):
+    if _services(was, str) != _services(now, str):
         yield BotUpdateEvent(bot=ChangedBot(user_id=change.user_id, services=view.bot.services))
 
 
-SECTIONS: Final[Sections] = {
-    ("realm_bot",): lambda context: {
-        "realm_bots": [] if context.viewer is None else bot_objects(context.state, context.viewer)
-    }
-}
+def _section(context: SectionContext) -> dict[str, list[BotObject]]:
+    if context.viewer is None:
+        return {"realm_bots": []}
+    unsealed = hidden if context.registration.key_id else context.node.vault.unsealed
+    return {"realm_bots": bot_objects(context.state, context.viewer, unsealed)}
+
+
+SECTIONS: Final[Sections] = {("realm_bot",): _section}

@@ -62,7 +62,8 @@ def _created_view(
         return None  # The user's own queues are newer.
     bot = None
     if administers_bot(state, viewer.user, user):
-        bot = bot_object(state, viewer.user, account_events.as_it_was(state, change.user))
+        was = account_events.as_it_was(state, change.user)
+        bot = bot_object(state, viewer.user, was, context.unsealed)
     return _CreatedView(account_view(context, user, viewer), wants_stand_ins(viewer), bot)
 
 

@@ -135,7 +135,7 @@ def _bots(
         return tuple(bot.id for bot in bots), ()
     if not permissions.is_administrator(state, present):
         return (), ()
-    return (), tuple(bot_object(state, present, bot) for bot in bots)
+    return (), tuple(bot_object(state, present, bot, context.unsealed) for bot in bots)
 
 
 def own_events(context: ProjectionContext, view: OwnView) -> Iterable[Event]:
