@@ -4,6 +4,7 @@ end."""
 import asyncio
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -158,6 +159,18 @@ async def test_each_kind_of_key_at_every_endpoint(org: Organization, kind: str) 
         assert used <= 1, "a key that only reads changed something"
 
 
+def test_the_documentation_lists_what_needs_send() -> None:
+    page = (Path(__file__).parents[2] / "docs/integrating.md").read_text()
+    part = page.partition("These operations need `send`")[2].partition("\n- **")[0]
+    listed = re.findall(r"`([A-Z]+) (\S+)`( \*)?", part.partition("\n\n")[2])
+    needed = [
+        (route.method, route.path.replace(":int", ""), not route.reached)
+        for route in ROUTES
+        if route.key_use is KeyUse.SEND
+    ]
+    assert sorted((method, path, bool(star)) for method, path, star in listed) == sorted(needed)
+
+
 OPENS_ACCOUNTS = re.compile(
     "key|agent|session|factor|export|deactivate|password|identit|audit|secret|recovery"
 )
@@ -261,6 +274,40 @@ async def test_a_key_with_full_access_cannot_take_over_the_account(org: Organiza
     (await program.patch("/settings", full_name="Anna")).ok
 
 
+async def test_a_key_that_sends_works_with_its_owner_s_messages_only(org: Organization) -> None:
+    ann = org["ann"]
+    channel = await org.channel("kitchen", "ann", "ben")
+    program = await create_key(ann, access="send")
+    own, other = await program.send(channel, "x", "hi"), await org["ben"].send(channel, "x", "ho")
+    (await program.patch(f"/messages/{own}", content="hello")).ok
+    for asked in ({"topic": "y"}, {"topic": "y", "content": "hello"}, {"stream_id": channel}):
+        (await program.patch(f"/messages/{own}", **asked)).refused(INSUFFICIENT, 403)
+    (await program.delete(f"/messages/{other}")).refused(INSUFFICIENT, 403)
+    (await program.delete(f"/messages/{own}")).ok
+    (await ann.delete(f"/messages/{other}")).ok
+
+
+async def test_a_key_cannot_change_who_can_join_and_sign_in(org: Organization) -> None:
+    ann = org["ann"]
+    program = await create_key(ann)
+    (await program.patch("/realm", description="Soup")).ok
+    for name, value in (
+        ("invite_required", False),
+        ("account_api_keys", True),
+        ("second_factor_required_for", "everyone"),
+        ("authentication_methods", {"Email": True}),
+        ("message_retention_days", 30),
+    ):
+        reply = await program.patch("/realm", **{name: value}, description="Stew")
+        reply.refused(INSUFFICIENT, 403)
+    assert org.node.state.realm.description == "Soup"
+    account = {"email": "zoe@example.com", "password": PASSWORD, "full_name": "Zoe"}
+    (await program.post("/users", **account)).refused(INSUFFICIENT, 403)
+    (await program.post("/realm/domains", domain="x.com", allow_subdomains=True)).refused(
+        INSUFFICIENT, 403
+    )
+
+
 # When keys end
 
 
@@ -361,7 +408,7 @@ async def test_an_organization_can_refuse_people_s_own_api_keys(org: Organizatio
     assert len(phone.api_key) == 32, "some clients rely on it"
     for program in (phone, other):
         (await program.get("/users/me")).ok
-    (await phone.patch("/realm", account_api_keys=True)).ok
+    await org.change_realm(account_api_keys=True)
     assert [one["name"] for one in await listed(ann)] == ["ZulipMobile 2", "ZulipMobile"]
     assert {one["access"] for one in await listed(ann)} == {"full"}
     (await ann.get("/users/me")).ok

@@ -1,12 +1,16 @@
 """What an access key doesn't see that is limited to some channels, or without direct messages."""
 
 import json
+import time
 from typing import Any, NamedTuple
 
 import pytest
 
-from tests.support import Listener, Organization, Person
-from tests.wire.test_access_keys import INSUFFICIENT, create_key
+from tertulia.domain.messages import scheduled
+from tertulia.model.errors import Refused
+from tertulia.service.messages.scheduled import send_scheduled
+from tests.support import Listener, Organization, Person, Reply
+from tests.wire.test_access_keys import INSUFFICIENT, create_key, listed
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
@@ -255,3 +259,192 @@ async def test_a_key_without_direct_messages_sees_all_channels(org: Organization
     await org["ann"].write([org["ben"].user_id], MARK)
     sent = await org["ann"].send(places.public, "x", "hello")
     assert [one["message"]["id"] for one in await listener.events()] == [sent]
+
+
+# Working with messages
+
+
+def assert_refused(reply: Reply) -> None:
+    assert reply.status in {400, 403, 404}, reply.body
+
+
+async def test_flags_are_set_only_in_reach(org: Organization) -> None:
+    places = await prepare(org)
+    program = await limited_key(org, places, "send")
+    for flag in ("read", "starred", "collapsed"):
+        asked: dict[str, Any] = {"op": "add", "flag": flag}
+        (await program.post("/messages/flags", messages=[places.seen], **asked)).ok
+        for message_id in places.unseen:
+            messages = [places.seen, message_id]
+            assert_refused(await program.post("/messages/flags", messages=messages, **asked))
+        page = {"anchor": "newest", "num_before": 100, "num_after": 0, "narrow": []}
+        done = (await program.post("/messages/flags/narrow", **page, **asked)).ok
+        assert (done["processed_count"], done["last_processed_id"]) == (1, places.seen)
+    for channel in (places.private, places.public):
+        assert_refused(await program.post("/mark_stream_as_read", stream_id=channel))
+        asked = {"stream_id": channel, "topic_name": MARK}
+        assert_refused(await program.post("/mark_topic_as_read", **asked))
+    (await program.post("/mark_stream_as_read", stream_id=places.kitchen)).ok
+    (await program.post("/mark_all_as_read")).refused(INSUFFICIENT, 403)
+    for message_id in places.unseen:
+        one = (await org["ben"].get(f"/messages/{message_id}")).ok["message"]
+        assert not {"read", "starred", "collapsed"} & set(one["flags"])
+
+
+async def test_topics_are_followed_only_in_reach(org: Organization) -> None:
+    places, ben = await prepare(org), org["ben"]
+    asked = {"stream_id": places.public, "topic": MARK}
+    (await ben.post("/user_topics", **asked, visibility_policy=3)).ok
+    program = await limited_key(org, places, "send")
+    for policy in (0, 1, 2, 3):
+        assert_refused(await program.post("/user_topics", **asked, visibility_policy=policy))
+    for muted in ("add", "remove"):
+        sent = {"stream_id": places.public, "topic": MARK, "op": muted}
+        assert_refused(await program.patch("/users/me/subscriptions/muted_topics", **sent))
+    asked = {"stream_id": places.kitchen, "topic": "soup"}
+    (await program.post("/user_topics", **asked, visibility_policy=3)).ok
+    listed = (await ben.register(fetch_event_types=["user_topic"])).data["user_topics"]
+    assert [one["visibility_policy"] for one in listed] == [3, 3]
+
+
+async def test_drafts_are_within_the_reach(org: Organization) -> None:
+    places, ben = await prepare(org), org["ben"]
+
+    def draft(kind: str, *to: int) -> dict[str, Any]:
+        return {"type": kind, "to": to, "topic": "soup", "content": MARK}
+
+    others = [
+        draft("stream", places.public),
+        draft("private", org["ann"].user_id),
+        draft("private"),
+        draft(""),
+    ]
+    hidden = (await ben.post("/drafts", drafts=others)).ok["ids"]
+    program = await limited_key(org, places, "send")
+    for one in others:
+        assert_refused(await program.post("/drafts", drafts=[one]))
+    (own,) = (await program.post("/drafts", drafts=[draft("stream", places.kitchen)])).ok["ids"]
+    assert [one["id"] for one in (await program.get("/drafts")).ok["drafts"]] == [own]
+    for draft_id in hidden:
+        edited = draft("stream", places.kitchen)
+        assert_refused(await program.patch(f"/drafts/{draft_id}", draft=edited))
+        assert_refused(await program.delete(f"/drafts/{draft_id}"))
+    for one in others:
+        assert_refused(await program.patch(f"/drafts/{own}", draft=one))
+    (await program.delete(f"/drafts/{own}")).ok
+    assert len((await ben.get("/drafts")).ok["drafts"]) == len(hidden)
+
+
+def scheduled_to(channel_id: int, content: str = "later", **more: Any) -> dict[str, Any]:
+    sent = {"type": "stream", "to": channel_id, "topic": "soup", "content": content}
+    return {**sent, "scheduled_delivery_timestamp": int(time.time()) + 1000, **more}
+
+
+async def test_scheduled_messages_are_within_the_reach(org: Organization) -> None:
+    places, ben = await prepare(org), org["ben"]
+    direct: dict[str, Any] = {"type": "direct", "to": [org["ann"].user_id]}
+    others = [scheduled_to(places.public), scheduled_to(places.private)]
+    others.append(scheduled_to(0, **direct))
+    hidden = [
+        (await ben.post("/scheduled_messages", **one)).ok["scheduled_message_id"] for one in others
+    ]
+    program = await limited_key(org, places, "send")
+    for one in others:
+        assert_refused(await program.post("/scheduled_messages", **one))
+    made = (await program.post("/scheduled_messages", **scheduled_to(places.kitchen))).ok
+    own = made["scheduled_message_id"]
+    listed = (await program.get("/scheduled_messages")).ok["scheduled_messages"]
+    assert [one["scheduled_message_id"] for one in listed] == [own]
+    for scheduled_id in hidden:
+        path = f"/scheduled_messages/{scheduled_id}"
+        assert_refused(await program.patch(path, content="x"))
+        assert_refused(await program.post(f"{path}/send"))
+        assert_refused(await program.delete(path))
+    path = f"/scheduled_messages/{own}"
+    assert_refused(await program.patch(path, type="stream", to=places.public, topic="x"))
+    (await program.patch(path, content="sooner")).ok
+    (await program.post(f"{path}/send")).ok
+    assert len((await ben.get("/scheduled_messages")).ok["scheduled_messages"]) == 3
+
+
+@pytest.mark.parametrize("is_revoked", [False, True])
+async def test_a_scheduled_message_is_sent_with_the_key_that_scheduled_it(
+    org: Organization, is_revoked: bool
+) -> None:
+    places, ben = await prepare(org), org["ben"]
+    program = await limited_key(org, places, "send")
+    linked = scheduled_to(places.kitchen, f"[file](/user_uploads/{places.file})")
+    (await program.post("/scheduled_messages", **linked)).ok
+    if is_revoked:
+        (await ben.delete(f"/users/me/keys/{(await listed(ben))[0]['key_id']}")).ok
+    (waiting,) = org.node.state.scheduled_messages
+    if not is_revoked:
+        await send_scheduled(org.node, waiting)
+        # It can't make a file readable by linking it later.
+        assert (await program.open(f"/user_uploads/{places.file}")).status_code == 403
+        return
+    with pytest.raises(Refused, match="revoked"):
+        await send_scheduled(org.node, waiting)
+    await org.node.log.submit(
+        None, scheduled.give_up, org.node.renderer.render, waiting, "The key was revoked."
+    )
+    (failed,) = (await ben.get("/scheduled_messages")).ok["scheduled_messages"]
+    assert failed["failed"]
+    # Its author can schedule it again, for the whole account.
+    path = f"/scheduled_messages/{failed['scheduled_message_id']}"
+    (await ben.patch(path, scheduled_delivery_timestamp=int(time.time()) + 2000)).ok
+    (again,) = org.node.state.scheduled_messages
+    await send_scheduled(org.node, again)
+    assert not (await ben.get("/scheduled_messages")).ok["scheduled_messages"]
+
+
+async def test_messages_are_edited_and_moved_only_in_reach(org: Organization) -> None:
+    places, ben = await prepare(org), org["ben"]
+    hidden = await ben.send(places.public, MARK, MARK)
+    program = await limited_key(org, places)
+    own = await program.send(places.kitchen, "soup", "hello")
+    (await program.patch(f"/messages/{own}", content="hello again")).ok
+    (await program.patch(f"/messages/{own}", topic="stew")).ok
+    asked = {"stream_id": places.public, "propagate_mode": "change_all"}
+    (await program.patch(f"/messages/{own}", **asked)).refused("STREAM_DOES_NOT_EXIST")
+    for message_id in (hidden, *places.unseen):
+        path = f"/messages/{message_id}"
+        replies = [
+            await program.patch(path, content="x"),
+            await program.patch(path, content="x", prev_content_sha256="0" * 64),
+            await program.post(f"{path}/pin"),
+            await program.delete(f"{path}/pin"),
+            await program.post(f"{path}/typing", op="start"),
+            # Whether the topic has this name isn't said either.
+            *[
+                await program.patch(path, topic=topic, propagate_mode=mode)
+                for topic in (MARK, "other")
+                for mode in ("change_one", "change_all")
+            ],
+        ]
+        assert {one.status for one in replies} <= {400, 404}
+        assert MARK not in "".join(json.dumps(one.body) for one in replies)
+        assert len({one.body["msg"] for one in replies[-4:]}) == 1
+    reply = await program.post(f"/streams/{places.public}/delete_topic", topic_name=MARK)
+    reply.refused("STREAM_DOES_NOT_EXIST")
+    (await program.post(f"/messages/{own}/typing", op="start")).ok
+    (await program.post(f"/messages/{own}/pin")).ok
+    (await program.delete(f"/messages/{own}/pin")).ok
+    (await program.delete(f"/messages/{own}")).ok
+
+
+async def test_people_elsewhere_are_not_shown(org: Organization) -> None:
+    places = await prepare(org)
+    program = await limited_key(org, places, "read")
+    ann, cleo = org["ann"], org["cleo"]
+    assert (await program.get(f"/users/{ann.user_id}")).ok["user"]["user_id"] == ann.user_id
+    assert (await program.get(f"/users/{ann.email}")).ok["user"]["user_id"] == ann.user_id
+    unknown = await program.get("/users/999")
+    for name in (cleo.user_id, cleo.email, f"user{cleo.user_id}@example.com"):
+        assert (await program.get(f"/users/{name}")).body == unknown.body
+        pictures = [
+            (await program.open(f"/avatar/{one}")).headers["location"]
+            for one in (name, "nobody@example.com")
+        ]
+        assert pictures[0] == pictures[1]
+    assert (await program.open(f"/avatar/{ann.user_id}")).headers["location"] != pictures[0]

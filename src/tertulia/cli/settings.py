@@ -18,7 +18,7 @@ from tertulia.domain.organization.settings import FOR_EVER, FOR_OWNERS
 from tertulia.model.organization import Realm
 from tertulia.service.node import Caller
 from tertulia.state.state import State
-from tertulia.wire.api.organization.endpoints import UpdateRealm, update_realm
+from tertulia.wire.api.organization.endpoints import UpdateRealm, change_realm
 from tertulia.wire.api.organization.objects import SIGN_IN_SETTING, api_settings, wire_name
 from tertulia.wire.api.settings import SettingParams, field_names, settings_sent
 from tertulia.wire.http.parameters import Params
@@ -162,7 +162,7 @@ add_commands(
     NamedSettings(
         whose="the organization's settings",
         params=UpdateRealm,
-        change=update_realm,
+        change=change_realm,
         names=_organization_names,
         value=_organization_value,
         sent=_sent,

@@ -222,7 +222,7 @@ class Builder:
             tell_old=move.how != "all",
         )
         found, excerpt = await preconditions.to_move(
-            self.log, self.user(move.who).id, self.ids[id(scripted)], wanted
+            self.log, self.user(move.who), self.ids[id(scripted)], wanted
         )
         await self.submit(move.who, moving.move, found, excerpt, wanted, self.render)
 

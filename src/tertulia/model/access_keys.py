@@ -13,8 +13,8 @@ class Reach(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What an access key can reach of what its owner can. Anything else is denied."""
 
     may_write: bool = False
-    """Whether it can send. An agent (`/mcp`) can then also react, edit its own messages, mark as
-    read, and follow topics."""
+    """Whether it can work with messages: send, edit its owner's, react, mark, draft, and follow
+    topics. An agent (`/mcp`) edits only what it wrote."""
     channel_ids: tuple[int, ...] | None = ()
     """The channels that it can see, ascending; None for all that its owner sees."""
     directs: bool = False
@@ -37,9 +37,9 @@ class KeyAccess(StrEnum):
 
     READ = "read"
     SEND = "send"
-    """Read and send."""
+    """Read, and work with messages: send, edit, react, mark, draft."""
     FULL = "full"
-    """Everything but managing keys, sessions, and whatever else opens the account."""
+    """Everything but managing keys, sessions, and whatever else decides who can sign in."""
 
 
 class AccessKey(Struct, frozen=True, kw_only=True, omit_defaults=True):

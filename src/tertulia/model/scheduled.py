@@ -28,6 +28,9 @@ class ScheduledMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     read_by_sender: bool = False
     failed: bool = False
     """Whether it was due but couldn't be sent. It needs a new time."""
+    key_id: int | None = None
+    """The access key that it was written and is sent with, if that can do less than its owner; None
+    for the whole account."""
 
 
 class Reminder(Struct, frozen=True, kw_only=True, omit_defaults=True):

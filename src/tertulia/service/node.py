@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from tertulia.delivery.delivery import Delivery
 from tertulia.domain.accounts import access_keys, users
-from tertulia.domain.accounts.access_keys import NOTHING, Needs
+from tertulia.domain.accounts.access_keys import NOTHING, KeyCapability, Needs
 from tertulia.domain.messages.bot_messages import Render
 from tertulia.log.log import Log
 from tertulia.markup.render import Renderer
@@ -224,6 +224,11 @@ class Caller(Struct, frozen=True, kw_only=True):
     def reach(self) -> Reach | None:
         """What the key reaches, if less than the account."""
         return None if self.key_id is None else self.user.reach
+
+    def require_key(self, *capabilities: KeyCapability) -> None:
+        """Raise KeyInsufficient if an access key is used that lacks one of these capabilities."""
+        if self.key_id is not None:
+            access_keys.require(self.key, frozenset(capabilities))
 
     def context(self) -> CommandContext:
         """The context for domain functions, as of now."""

@@ -99,6 +99,7 @@ SINCE: Mapping[str, int] = {
     "SecondFactorUsed": 101,
     "SecondFactorsRemoved": 101,
     "Session.provider_session": 101,
+    "ScheduledMessage.key_id": 101,
     "StatusChanged.ends_at": 101,
     "TopicMove": 101,
     "TopicMoveEnded": 101,

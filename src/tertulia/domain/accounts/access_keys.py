@@ -37,9 +37,9 @@ class KeyCapability(Enum):
     ACCOUNT = auto()
     """The account itself: to manage keys, sessions, and whatever else opens it. No key has it."""
     FULL = auto()
-    """To change what isn't sending."""
+    """To change what isn't about the owner's work with messages."""
     WRITE = auto()
-    """To send."""
+    """To work with messages: send, edit, react, mark, draft."""
     EVERYTHING = auto()
     """To see everything that the owner sees."""
     DIRECTS = auto()
@@ -279,6 +279,21 @@ def reached_channel(state: State, owner: User, reach: Reach, channel_id: int) ->
     if not reach.reaches(channel_id):
         raise NoSuchChannel(channel_id=channel_id)
     return channel_access.visible_channel(state, owner, channel_id=channel_id)
+
+
+def reached_user(state: State, viewer: User, user_id: int | None) -> User:
+    """Return the account with that ID. Raise Refused unless the viewer can see it, as their key
+    reaches it."""
+    user = state.users.get(user_id)
+    is_reached = user is not None and reaches_user(state, viewer, user)
+    return permissions.visible_user(state, viewer, user_id if is_reached else None)
+
+
+def reaches_user(state: State, viewer: User, user: User) -> bool:
+    """Whether the viewer can see the account, as their key reaches it."""
+    if viewer.reach is None:
+        return permissions.sees_user(state, viewer, user)
+    return user in reached_people(state, viewer, viewer.reach)
 
 
 def people_reached(state: State, viewer: User) -> list[User]:

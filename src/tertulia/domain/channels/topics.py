@@ -136,7 +136,8 @@ def set_visibility(
     key = topic_key(name)
     known = state.visibility(actor.id, channel_id, key)
     channel = state.channels.get(channel_id)
-    taken_back = visibility is Visibility.INHERIT and known is not Visibility.INHERIT
+    is_set = known is not Visibility.INHERIT and actor.reaches(channel_id)
+    taken_back = visibility is Visibility.INHERIT and is_set
     if channel is None or not (taken_back or channel_access.reads_channel(state, actor, channel)):
         raise Refused("This channel doesn't exist.")
     if known is Visibility.INHERIT and state.user_topics.of_user.count(actor.id) >= MAX_USER_TOPICS:
@@ -153,7 +154,7 @@ def mute_topic(
     state = context.state
     named = state.channel_named(channel) if isinstance(channel, str) else None
     channel_id = channel if isinstance(channel, int) else named.id if named else 0
-    if not muted:
+    if not muted and context.actor.reaches(channel_id):
         known = state.visibility(context.actor.id, channel_id, topic_key(names.topic_name(topic)))
         if known in {Visibility.UNMUTED, Visibility.FOLLOWED}:
             return Decision(None)

@@ -15,7 +15,8 @@ from tertulia.model.changes import (
     SnippetDeleted,
 )
 from tertulia.model.drafts import DraftKind, SavedDraft, Snippet
-from tertulia.model.errors import NoSuchItem, Refused
+from tertulia.model.errors import KeyInsufficient, NoSuchItem, Refused
+from tertulia.model.users import User
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
@@ -65,7 +66,9 @@ def listed(context: CommandContext) -> Decision[list[SavedDraft]]:
     """Return the actor's drafts, last edited first. Raise Refused if syncing drafts is turned
     off."""
     _require_synchronized(context)
-    return Decision(of_user(context.state, context.actor.id))
+    actor = context.actor
+    own = of_user(context.state, actor.id)
+    return Decision([draft for draft in own if _is_reached(actor, draft)])
 
 
 def of_user(state: State, user_id: int) -> list[SavedDraft]:
@@ -93,9 +96,23 @@ def _require_synchronized(context: CommandContext) -> None:
 
 def _own(context: CommandContext, draft_id: int) -> SavedDraft:
     draft = context.state.drafts.get(draft_id)
-    if draft is None or draft.user_id != context.actor.id:
+    if draft is None or draft.user_id != context.actor.id or not _is_reached(context.actor, draft):
         raise NoSuchItem("draft")
     return draft
+
+
+def _is_reached(actor: User, draft: SavedDraft) -> bool:
+    """Whether the actor's access key reaches the draft. Drafts without a destination are
+    reached only by keys that reach everything."""
+    if actor.reach is None:
+        return True
+    match draft.kind:
+        case DraftKind.CHANNEL:
+            return actor.reaches(draft.to[0])
+        case DraftKind.DIRECT:
+            return actor.reaches(None)
+        case DraftKind.NOTHING:
+            return False
 
 
 def _draft(context: CommandContext, draft_id: int, writing: DraftContent) -> SavedDraft:
@@ -103,7 +120,7 @@ def _draft(context: CommandContext, draft_id: int, writing: DraftContent) -> Sav
     if edited_at < 0:
         raise Refused("A draft's timestamp can't be negative.")
     is_channel = writing.kind is DraftKind.CHANNEL
-    return SavedDraft(
+    draft = SavedDraft(
         id=draft_id,
         user_id=context.actor.id,
         kind=writing.kind,
@@ -112,6 +129,9 @@ def _draft(context: CommandContext, draft_id: int, writing: DraftContent) -> Sav
         content=names.message_content(writing.content),
         edited_at=int(edited_at),
     )
+    if not _is_reached(context.actor, draft):
+        raise KeyInsufficient("This key can save only drafts to conversations that it can access.")
+    return draft
 
 
 def _addressed(context: CommandContext, writing: DraftContent) -> tuple[int, ...]:

@@ -23,6 +23,7 @@ from tertulia.model.changes import (
 from tertulia.model.errors import NoSuchItem, Refused
 from tertulia.model.messages import Message
 from tertulia.model.scheduled import Reminder, ScheduledMessage
+from tertulia.model.users import ReachedUser, User
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
@@ -34,9 +35,11 @@ node keeps them in memory."""
 
 
 def schedule(
-    context: CommandContext, draft: sending.MessageDraft, deliver_at: int
+    context: CommandContext, draft: sending.MessageDraft, deliver_at: int, key_id: int | None
 ) -> Decision[int]:
     """Schedule the message for that time (UNIX seconds). Return the scheduled message's ID.
+
+    `key_id` is the access key that it is sent with; None for the whole account.
 
     Raise Refused for past times and too many messages, and as `sending.send`.
     """
@@ -44,7 +47,8 @@ def schedule(
     require_future(context, deliver_at)
     if state.scheduled_messages.of_user.count(actor.id) >= MAX_SCHEDULED:
         raise Refused(f"You can have at most {MAX_SCHEDULED} scheduled messages.")
-    scheduled = _as_scheduled(context, state.scheduled_messages.next_id(), draft, deliver_at)
+    next_id = state.scheduled_messages.next_id()
+    scheduled = _as_scheduled(context, next_id, draft, deliver_at, key_id)
     require_text_room(state.scheduled_messages.of_user[actor.id], scheduled)
     return Decision(scheduled.id, (MessageScheduled(user_id=actor.id, message=scheduled),))
 
@@ -54,13 +58,15 @@ def change(
     before: ScheduledMessage,
     draft: sending.MessageDraft | None,
     deliver_at: int | None,
+    key_id: int | None,
 ) -> Decision[bool]:
-    """Replace the message or its time; None keeps it.
+    """Replace the message, which is then sent with the access key `key_id`, or its time; None keeps
+    it.
 
     `before` is what `draft` was made from: return False if it has changed since. A message that
     couldn't be sent needs a new time. Raise NoSuchItem, or Refused as `schedule`.
     """
-    if own(context.state, context.actor.id, before.id) != before:
+    if own(context.state, context.actor, before.id) != before:
         return Decision(False)
     if deliver_at is not None:
         require_future(context, deliver_at)
@@ -68,9 +74,13 @@ def change(
         raise Refused(
             "This message couldn't be sent at the scheduled time. Schedule it for a new time."
         )
-    after = msgspec.structs.replace(before, deliver_at=deliver_at or before.deliver_at)
+    # Rescheduled by the whole account, it no longer depends on a key.
+    sent_with = None if key_id is None else before.key_id
+    after = msgspec.structs.replace(
+        before, deliver_at=deliver_at or before.deliver_at, key_id=sent_with
+    )
     if draft is not None:
-        after = _as_scheduled(context, before.id, draft, after.deliver_at)
+        after = _as_scheduled(context, before.id, draft, after.deliver_at, key_id)
         require_text_room(context.state.scheduled_messages.of_user[context.actor.id], after)
     after = msgspec.structs.replace(after, failed=False)
     return Decision(True, (ScheduledMessageChanged(user_id=context.actor.id, message=after),))
@@ -78,23 +88,36 @@ def change(
 
 def delete(context: CommandContext, scheduled_id: int) -> Decision[None]:
     """Delete a scheduled message. Raise NoSuchItem."""
-    scheduled = own(context.state, context.actor.id, scheduled_id)
+    scheduled = own(context.state, context.actor, scheduled_id)
     return Decision(None, (_removed(scheduled),))
 
 
-def own(state: State, user_id: int, scheduled_id: int) -> ScheduledMessage:
+def own(state: State, user: User, scheduled_id: int) -> ScheduledMessage:
     """Return the user's scheduled message. Raise NoSuchItem."""
     scheduled = state.scheduled_messages.get(scheduled_id)
-    if scheduled is None or scheduled.user_id != user_id:
+    if scheduled is None or scheduled.user_id != user.id or not user.reaches(scheduled.channel_id):
         raise NoSuchItem("scheduled message")
     return scheduled
 
 
-def of_user(state: State, user_id: int) -> list[ScheduledMessage]:
+def of_user(state: State, user: User) -> list[ScheduledMessage]:
     """Return a user's scheduled messages in the order of their times."""
-    return sorted(
-        state.scheduled_messages.of_user[user_id], key=lambda one: (one.deliver_at, one.id)
-    )
+    reached = [
+        one for one in state.scheduled_messages.of_user[user.id] if user.reaches(one.channel_id)
+    ]
+    return sorted(reached, key=lambda one: (one.deliver_at, one.id))
+
+
+def author(state: State, scheduled: ScheduledMessage) -> User:
+    """Return the message's author, within the reach of the access key that scheduled it. Raise
+    Refused if the key ended."""
+    user = state.users[scheduled.user_id]
+    if scheduled.key_id is None:
+        return user
+    key = state.agent_keys.get(scheduled.key_id)
+    if key is None:
+        raise Refused("The access key that scheduled it was revoked, or it expired.")
+    return ReachedUser.of(user, key.reach)
 
 
 def destination(scheduled: ScheduledMessage) -> sending.ToChannel | sending.ToPeople:
@@ -113,9 +136,10 @@ def deliver(
     gets a message. If it was changed or deleted in the meantime, do nothing."""
     if context.state.scheduled_messages.get(scheduled.id) != scheduled:
         return Decision(None)
-    as_author = msgspec.structs.replace(context, actor_id=scheduled.user_id)
     try:
-        permissions.require(as_author.actor.is_active, "The sender's account is deactivated.")
+        writer = author(context.state, scheduled)
+        permissions.require(writer.is_active, "The sender's account is deactivated.")
+        as_author = msgspec.structs.replace(context, actor_id=writer.id, reach=writer.reach)
         sent = sending.send(as_author, draft)
     except Refused as refusal:
         return Decision(None, _failed(context, render, scheduled, str(refusal)))
@@ -127,7 +151,7 @@ def send_now(
 ) -> Decision[sending.Sent | None]:
     """Send the actor's own message before its time, from its `draft`. Return None if it has changed
     in the meantime. Raise NoSuchItem, or Refused as `sending.send`: it stays scheduled then."""
-    if own(context.state, context.actor.id, scheduled.id) != scheduled:
+    if own(context.state, context.actor, scheduled.id) != scheduled:
         return Decision(None)
     sent = sending.send(context, draft)
     return Decision(sent.result, (*sent.changes, _removed(scheduled)))
@@ -176,7 +200,11 @@ def _failed(
 
 
 def _as_scheduled(
-    context: CommandContext, scheduled_id: int, draft: sending.MessageDraft, deliver_at: int
+    context: CommandContext,
+    scheduled_id: int,
+    draft: sending.MessageDraft,
+    deliver_at: int,
+    key_id: int | None,
 ) -> ScheduledMessage:
     """Return the message as it would be sent now. Raise as `sending.send`."""
     actor = context.actor
@@ -198,6 +226,7 @@ def _as_scheduled(
         deliver_at=deliver_at,
         client=draft.client,
         read_by_sender=draft.read_by_sender,
+        key_id=key_id,
     )
 
 

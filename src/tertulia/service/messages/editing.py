@@ -42,7 +42,7 @@ async def edit_message(
             found = await preconditions.to_edit(caller.node.log, message_id)
         else:
             found, excerpt = await preconditions.to_move(
-                caller.node.log, caller.user.id, message_id, move
+                caller.node.log, caller.user, message_id, move
             )
         message = found.message
         content = names.message_content(text) if text.strip() else DELETED
@@ -71,7 +71,7 @@ async def move_messages(caller: Caller, message_id: int, wanted: Move) -> None:
 
     async def attempt() -> int | None:
         found, excerpt = await preconditions.to_move(
-            caller.node.log, caller.user.id, message_id, wanted
+            caller.node.log, caller.user, message_id, wanted
         )
         return await caller.submit(moving.move, found, excerpt, wanted, caller.render)
 

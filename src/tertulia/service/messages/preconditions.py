@@ -15,6 +15,7 @@ from tertulia.model.channels import topic_key
 from tertulia.model.edits import TopicMove
 from tertulia.model.errors import Conflict, NoSuchMessage
 from tertulia.model.messages import Flag, Message, Propagation
+from tertulia.model.users import User
 from tertulia.state.decision import CommandContext
 from tertulia.state.state import State
 from tertulia.store import editing, installation, message_details, message_marks, queries, topics
@@ -70,19 +71,21 @@ def _found(seq: int, looked: _One) -> LoadedMessage:
 
 
 async def to_move(
-    log: Log, user_id: int, message_id: int, wanted: Move
+    log: Log, actor: User, message_id: int, wanted: Move
 ) -> tuple[LoadedMessage, TopicExcerpt]:
-    """The message, and the topic's rows that the move concerns. Raises NoSuchMessage, and as
-    `moving.move`."""
+    """The message, and the topic's rows that the actor's move concerns. Raises NoSuchMessage, and
+    as `moving.move`."""
     away = wanted.channel_id is not None
     if wanted.propagation is Propagation.ONE:
         return await rows_to_move(log, message_id, [message_id], away=away)
     found = await to_edit(log, message_id)
     now = log.clock()
-    limit = moving.age_limit(CommandContext(log.state, now, user_id), is_between=away)
+    context = CommandContext(log.state, now, actor.id, actor.reach)
+    limit = moving.age_limit(context, is_between=away)
     topic = await _topic_messages(log, found.message, None if limit is None else now - limit)
     excerpt = TopicExcerpt(lines=(), first_elsewhere=None, topic=topic)
-    plan = moving.plan_move(CommandContext(log.state, log.clock(), user_id), found, excerpt, wanted)
+    context = CommandContext(log.state, log.clock(), actor.id, actor.reach)
+    plan = moving.plan_move(context, found, excerpt, wanted)
     if not plan.renames and len(plan.ids) <= plan.batch:
         found, excerpt = await rows_to_move(log, message_id, list(plan.ids), away=away)
     return found, msgspec.structs.replace(excerpt, topic=topic)

@@ -1,14 +1,17 @@
-"""Scheduled messages and scheduled."""
+"""Scheduled messages and reminders."""
 
 from collections.abc import Sequence
 
 from msgspec import Struct
 
 from tertulia.domain import names
+from tertulia.domain.accounts import access_keys
+from tertulia.domain.accounts.access_keys import KeyCapability
 from tertulia.domain.messages import scheduled
 from tertulia.domain.messages.sending import MessageDraft, Sent, ToChannel, ToPeople
 from tertulia.model.errors import Conflict, Refused
 from tertulia.model.scheduled import Reminder, ScheduledMessage
+from tertulia.model.users import User
 from tertulia.service.messages.reading import stored_message
 from tertulia.service.messages.sending import draft_of, to_people, to_topic
 from tertulia.service.node import Caller, Node, retry_on_conflict
@@ -46,7 +49,15 @@ async def schedule_message(
         client=client,
         read_by_sender=read_by_sender,
     )
-    return await caller.submit(scheduled.schedule, draft, deliver_at)
+    return await caller.submit(scheduled.schedule, draft, deliver_at, _lesser_key(caller))
+
+
+def _lesser_key(caller: Caller) -> int | None:
+    """The caller's access key, if it can do less than the account."""
+    whole = {KeyCapability.FULL, KeyCapability.EVERYTHING}
+    if caller.key_id is None or not access_keys.lacks(caller.key, frozenset(whole)):
+        return None
+    return caller.key_id
 
 
 class ScheduledEdit(Struct, frozen=True, kw_only=True):
@@ -79,9 +90,10 @@ async def change_scheduled(
         raise Refused("Nothing to change: the request has no new value.")
 
     async def attempt() -> None:
-        before = scheduled.own(caller.state, caller.user.id, scheduled_id)
+        before = scheduled.own(caller.state, caller.user, scheduled_id)
         draft = await _changed(caller, before, edit, client) if edit.concerns_message else None
-        if not await caller.submit(scheduled.change, before, draft, edit.deliver_at):
+        key_id = _lesser_key(caller)
+        if not await caller.submit(scheduled.change, before, draft, edit.deliver_at, key_id):
             raise Conflict
 
     await retry_on_conflict(attempt)
@@ -94,8 +106,8 @@ async def send_scheduled_now(caller: Caller, scheduled_id: int) -> Sent:
     """
 
     async def attempt() -> Sent:
-        waiting = scheduled.own(caller.state, caller.user.id, scheduled_id)
-        draft = await _draft_of(caller.node, waiting)
+        waiting = scheduled.own(caller.state, caller.user, scheduled_id)
+        draft = await _draft_of(caller.node, waiting, caller.user)
         sent = await caller.submit(scheduled.send_now, waiting, draft)
         if sent is None:
             raise Conflict
@@ -137,14 +149,14 @@ def _new_destination(before: ScheduledMessage, edit: ScheduledEdit) -> ToChannel
 async def send_scheduled(node: Node, message: ScheduledMessage) -> None:
     """Send a scheduled message. If the verb refuses it, the author gets a notice. Raises what
     `draft_of` raises."""
-    draft = await _draft_of(node, message)
+    draft = await _draft_of(node, message, scheduled.author(node.state, message))
     await node.log.submit(None, scheduled.deliver, node.renderer.render, message, draft)
 
 
-async def _draft_of(node: Node, message: ScheduledMessage) -> MessageDraft:
+async def _draft_of(node: Node, message: ScheduledMessage, author: User) -> MessageDraft:
     return await draft_of(
         node,
-        node.state.users[message.user_id],
+        author,
         scheduled.destination(message),
         message.content,
         client=message.client,

@@ -24,8 +24,9 @@ class KeyObject(Struct, kw_only=True):
     access: Annotated[
         str,
         Doc(
-            "`read`: only read; `send`: read, send, react, and upload; `full`: everything except"
-            " what opens the account, such as keys and sessions."
+            "`read`: only read; `send`: also work with messages, such as send, edit your own,"
+            " react, mark as read, draft, and schedule; `full`: everything except what decides who"
+            " can sign in, such as keys, sessions, and accounts."
         ),
     ]
     channel_ids: Annotated[

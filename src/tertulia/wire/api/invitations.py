@@ -6,9 +6,8 @@ from typing import Annotated, Final, Literal, TypeVar
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import permissions
-from tertulia.domain.accounts import access_keys
 from tertulia.domain.accounts import invitations as invitations
-from tertulia.domain.accounts.access_keys import NO_KEYS
+from tertulia.domain.accounts.access_keys import KeyCapability
 from tertulia.domain.accounts.invitations import (
     MAX_MINUTES,
     MAX_WELCOME_TEXT,
@@ -159,9 +158,9 @@ class UpdateInviteLink(Params, kw_only=True, frozen=True):
 
 def _role(call: Call, number: int) -> Role:
     role = Role(number)
-    if role <= Role.ADMINISTRATOR and call.key_id is not None:
-        # Such an account could do what the key can't, and outlive it.
-        access_keys.require(call.key, NO_KEYS)
+    if role <= Role.ADMINISTRATOR:
+        # Such an account could do what an access key can't, and outlive it.
+        call.require_key(KeyCapability.ACCOUNT)
     return role
 
 

@@ -121,7 +121,7 @@ class ScheduledMessagesResponse(ApiResponse, kw_only=True):
 
 async def get_scheduled_messages(call: Call) -> ScheduledMessagesResponse:
     """Get your scheduled messages."""
-    messages = scheduled.of_user(call.state, call.user.id)
+    messages = scheduled.of_user(call.state, call.user)
     return ScheduledMessagesResponse(
         scheduled_messages=[scheduled_object(message) for message in messages]
     )
@@ -238,7 +238,9 @@ SECTIONS: Final[Sections] = {
     ("scheduled_messages",): lambda context: {
         "scheduled_messages": [
             scheduled_object(message)
-            for message in scheduled.of_user(context.state, context.viewer_id)
+            for message in (
+                () if context.viewer is None else scheduled.of_user(context.state, context.viewer)
+            )
         ]
     },
     ("reminders",): lambda context: {

@@ -17,14 +17,14 @@ from starlette.routing import BaseRoute, Route
 from tertulia.domain.accounts.access_keys import NOTHING
 from tertulia.model.attachments import ADDRESS, SHOWN, Attachment
 from tertulia.model.errors import FilesUnavailable, MayNotOpen, Refused, Unavailable
-from tertulia.model.users import BotKind, ReachedUser, User
+from tertulia.model.users import BotKind, User
 from tertulia.pictures import BadPicture
 from tertulia.service import links
 from tertulia.service.files.uploads import may_open, thumbnail
 from tertulia.store.files import StoredFile
 from tertulia.wire.api.attachments import TICKET
 from tertulia.wire.api.exports import TICKET as EXPORT_TICKET
-from tertulia.wire.http.authentication import access_key_in, authenticated, owner_of_key
+from tertulia.wire.http.authentication import authenticated, owner_of_key, within_reach
 from tertulia.wire.http.errors import error_response
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.rate_limits import read_for
@@ -265,8 +265,7 @@ def _caller(node: HttpNode, request: Request) -> User | None:
         user = authenticated(node, request, NOTHING)
     else:
         user = owner_of_key(node, request, api_key, NOTHING)
-    key = access_key_in(request.scope)
-    return user if user is None or key is None else ReachedUser.of(user, key.reach)
+    return within_reach(request, user)
 
 
 async def _file(

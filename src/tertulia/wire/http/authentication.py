@@ -27,7 +27,7 @@ from tertulia.model.errors import (
     WrongApiKey,
 )
 from tertulia.model.sessions import LIFETIME, Session
-from tertulia.model.users import Credential, User
+from tertulia.model.users import Credential, ReachedUser, User
 from tertulia.service.config import Config
 from tertulia.service.credentials import Vault, key_digest
 from tertulia.service.links import Links
@@ -104,6 +104,13 @@ def access_key_in(scope: Scope) -> AccessKey | None:
     session, or an anonymous request."""
     key: AccessKey | None = scope["state"].get("access_key")
     return key
+
+
+def within_reach(request: Request, user: User | None) -> User | None:
+    """Return the user whom the request was authenticated for, within the reach of its access
+    key."""
+    key = access_key_in(request.scope)
+    return user if user is None or key is None else ReachedUser.of(user, key.reach)
 
 
 def by_header(node: HttpNode, authorization: str) -> User:

@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from tertulia.domain.accounts import access_keys, identities, sessions, signing_out, users
 from tertulia.domain.accounts import second_factors as factor_verbs
-from tertulia.domain.accounts.access_keys import NO_KEYS
+from tertulia.domain.accounts.access_keys import KeyCapability
 from tertulia.domain.accounts.sessions import SignInLocation
 from tertulia.model.errors import (
     AccountDeactivated,
@@ -191,8 +191,7 @@ async def person_in_directory(node: HttpNode, login: str, password: str) -> User
 async def require_password(call: Call, password: str, sentence: str) -> Credential:
     """Return the caller's credential if the password is correct. Raises TooManyTries, and Refused
     with `sentence` if it is wrong."""
-    if call.key_id is not None:
-        access_keys.require(call.key, NO_KEYS)
+    call.require_key(KeyCapability.ACCOUNT)
     node, user = call.node, call.user
     # A stolen key or session has a separate limit, wherever it is used from.
     by = f"key {user.id}" if call.session_id is None else f"session {call.session_id}"
@@ -211,8 +210,7 @@ def require_confirmed(call: Call) -> None:
     ConfirmationRequired if the session's last confirmation is too old, in case someone else uses
     the browser or a stolen cookie. API keys, and accounts that have neither a password nor a second
     factor, aren't affected."""
-    if call.key_id is not None:
-        access_keys.require(call.key, NO_KEYS)
+    call.require_key(KeyCapability.ACCOUNT)
     minutes, session_id = call.node.config.confirm_password_minutes, call.session_id
     session = None if session_id is None else call.state.sessions.get(session_id)
     if session is None or not minutes or call.now - session.proved_at < minutes * 60:

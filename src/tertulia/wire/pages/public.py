@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from tertulia.domain import permissions
-from tertulia.domain.accounts import users
+from tertulia.domain.accounts import access_keys, users
 from tertulia.domain.accounts.access_keys import NOTHING
 from tertulia.markup.addresses import extra_address
 from tertulia.model.errors import Refused
@@ -27,7 +27,7 @@ from tertulia.wire.api.organization.objects import (
 )
 from tertulia.wire.api.users.objects import UNKNOWN_AVATAR, full_avatar_url
 from tertulia.wire.files.pictures import avatar_pages, emoji_pages
-from tertulia.wire.http.authentication import authenticated
+from tertulia.wire.http.authentication import authenticated, within_reach
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.responses import PICTURE, unless_known
 
@@ -106,7 +106,7 @@ def _named(node: HttpNode, request: Request) -> User | None:
 def _viewer(node: HttpNode, request: Request) -> User | None:
     """The caller; None without valid credentials."""
     try:
-        return authenticated(node, request, NOTHING)
+        return within_reach(request, authenticated(node, request, NOTHING))
     except Refused:
         return None
 
@@ -117,7 +117,7 @@ def _may_see(node: HttpNode, request: Request, user: User) -> bool:
     viewer = _viewer(node, request)
     if viewer is None and "authorization" not in request.headers:
         return node.admits_spectators
-    return viewer is not None and permissions.sees_user(node.state, viewer, user)
+    return viewer is not None and access_keys.reaches_user(node.state, viewer, user)
 
 
 def packaged(*names: str) -> Callable[[], bytes]:

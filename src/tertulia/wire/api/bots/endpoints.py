@@ -246,6 +246,8 @@ class UpdatedBotResponse(ApiResponse, BotDefaults, kw_only=True):
 async def update_bot(call: Call, params: UpdateBot) -> UpdatedBotResponse:
     """Change a bot. Requires its owner or an administrator."""
     call.consider(bots.check_managed, params.bot_id)
+    if params.role is not None or params.bot_owner_id is not None:
+        sign_in.require_confirmed(call)
     settings = _new_settings(call, params)
     url, format_ = params.service_payload_url, params.service_interface
     service_url = None if url is None else await _service_url(call, url)

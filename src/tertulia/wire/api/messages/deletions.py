@@ -5,9 +5,12 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
+from tertulia.domain.accounts.access_keys import KeyCapability
 from tertulia.model.changes import MessagesDeleted
+from tertulia.model.errors import NoSuchMessage
 from tertulia.model.ranges import EVERYTHING, Places, places
 from tertulia.service.messages import deleting
+from tertulia.service.messages.reading import readable_message
 from tertulia.state.state import State
 from tertulia.wire.api.attachments import WithAttachments
 from tertulia.wire.api.events import Event
@@ -96,7 +99,13 @@ def _deleted(context: ProjectionContext, change: MessagesDeleted, view: Any) -> 
 
 
 async def delete_message(call: Call, message_id: IntPath) -> None:
-    """Permanently delete a message."""
+    """Permanently delete a message. An access key needs full access for other people's messages."""
+    if call.key_id is not None:
+        message = await readable_message(call.node, call.user, message_id)
+        if message is None:
+            raise NoSuchMessage
+        if message.sender_id != call.user.id:
+            call.require_key(KeyCapability.FULL)
     await deleting.delete_message(call, message_id)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import channel_access
+from tertulia.domain.accounts.access_keys import KeyCapability
 from tertulia.domain.channels.topics import toggles_resolution
 from tertulia.domain.messages.moving import Move
 from tertulia.model.changes import MessageEdited, PreviewsGivenUp
@@ -187,8 +188,11 @@ async def update_message(
     send_notification_to_old_thread: bool = False,
     send_notification_to_new_thread: bool = True,
 ) -> UpdateMessageResponse:
-    """Edit a message, or move it and other messages of its topic."""
+    """Edit a message, or move it and other messages of its topic. An access key needs full access
+    to move."""
     moves = topic is not None or stream_id is not None
+    if moves:
+        call.require_key(KeyCapability.FULL)
     if content is None and not moves:
         raise Refused("Nothing to change: the request has no new value.")
     if content is not None and stream_id is not None:

@@ -89,9 +89,18 @@ class UpdateRealm(Params, kw_only=True, frozen=True):
     ] = UNSET
 
 
-async def update_realm(call: Caller, params: UpdateRealm) -> None:
+async def update_realm(call: Call, params: UpdateRealm) -> None:
     """Change the organization's settings. Administrators only. Either all changes are made or
     none."""
+    guarded = ("authentication_methods", *map(wire_name, settings.FOR_OWNERS))
+    if any(getattr(params, name, UNSET) is not UNSET for name in guarded):
+        # They decide who can join, and how people sign in.
+        sign_in.require_confirmed(call)
+    await change_realm(call, params)
+
+
+async def change_realm(call: Caller, params: UpdateRealm) -> None:
+    """Change settings as the caller. Raises Refused."""
     permissions.require_administrator(call.state, call.user)
     if params.string_id is not UNSET:
         raise Refused("This server hosts a single organization, so its subdomain can't be changed.")

@@ -208,7 +208,7 @@ async def get_user_by_email(
 
 
 def _one(call: Call, user_id: int | None, form: UserFormat) -> UserResponse:
-    user = permissions.visible_user(call.state, call.user, user_id)
+    user = access_keys.reached_user(call.state, call.user, user_id)
     host = call.node.config.address_host
     return UserResponse(user=user_object(call.state, call.user, user, host, form))
 
@@ -229,6 +229,7 @@ class CreateUserResponse(ApiResponse, kw_only=True):
 
 async def create_user(call: Call, email: str, password: str, full_name: str) -> CreateUserResponse:
     """Create an account for a person and subscribe it to the default channels."""
+    sign_in.require_confirmed(call)
     call.consider(users.check_new, email, full_name)
     password = await good_password(call.node, password, email, full_name)
     new = users.NewUser(
