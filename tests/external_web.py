@@ -55,6 +55,8 @@ class ExternalWeb:
     """The requested paths."""
     heads: list[str] = field(default_factory=list)
     """The requests' headers with their first lines."""
+    requests: list[bytes] = field(default_factory=list)
+    """The same with their bodies."""
     others: dict[str, list[list[str]]] = field(default_factory=dict)
     own: list[str] = field(default_factory=list)
     """The resolved addresses of the requesting server, by its name."""
@@ -116,9 +118,8 @@ class ExternalWeb:
         path = head.split(" ")[1]
         self.asked.append(path)
         self.heads.append(head)
-        if self.answers_on_each > 1:
-            length = head.lower().partition("content-length: ")[2].partition("\r\n")[0]
-            await reader.readexactly(int(length or 0))
+        length = head.lower().partition("content-length: ")[2].partition("\r\n")[0]
+        self.requests.append(head.encode() + await reader.readexactly(int(length or 0)))
         page = self.pages.get(path, Page(b"<p>none</p>", status=404))
         if not isinstance(page, Page):
             done = page(writer)

@@ -6,13 +6,17 @@ from typing import Any
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from tertulia.app.founding import opened_log, opened_vault
-from tertulia.imports.arrivals import invite
+from tertulia.imports.arrivals import FACT, REMINDED_SECONDS, invite
+from tertulia.imports.records import SourceInvitation, SourceOrganization
+from tertulia.imports.report import ImportReport
+from tertulia.model.errors import Refused
 from tertulia.outbound.mail_templates import MailTemplates
 from tertulia.service.config import Config
 from tertulia.service.links import Links
-from tertulia.store import outbox
+from tertulia.store import installation, outbox
 from tests.e2e.server import Server, ended
 from tests.imports.invented import Invented, imported
 
@@ -58,7 +62,7 @@ async def test_people_come_in_by_the_link(config: Config) -> None:
     await imported(config, Invented(4))
     joined_at = (await state_of(config)).users[12].joined_at
     async with opened_log(config, print) as log:
-        assert await invite(log, SITE) == 2
+        assert await invite(log, SITE, 100) == 2
     found = await letters(config)
     # Cleo is deactivated, and her address is unknown.
     assert found.keys() == {"ann@example.com", "ben@example.com"}
@@ -69,4 +73,26 @@ async def test_people_come_in_by_the_link(config: Config) -> None:
     assert not ben.awaits_arrival
     assert ben.joined_at == joined_at  # They joined elsewhere.
     async with opened_log(config, print) as log:
-        assert await invite(log, SITE) == 1  # Only Ann hasn't signed in.
+        with pytest.raises(Refused, match="in the last 24 hours"):
+            await invite(log, SITE, 100)
+        yesterday = f"[{int(log.clock()) - REMINDED_SECONDS}, 99]"
+        await log.store.write(lambda c: installation.put(c, FACT, yesterday))
+        assert await invite(log, SITE, 100) == 1  # Only Ann hasn't signed in.
+
+
+class Inviting(Invented):
+    """The invented organization, with open invitations."""
+
+    def organization(self, report: ImportReport) -> SourceOrganization:
+        addresses = [f"guest{n}@example.com" for n in range(5)]
+        made = tuple(SourceInvitation(inviter=11, address=one) for one in addresses)
+        return replace(super().organization(report), invitations=made)
+
+
+async def test_imported_invitations_count_for_the_daily_limit(config: Config) -> None:
+    await imported(config, Inviting(4))
+    async with opened_log(config, print) as log:
+        assert await invite(log, SITE, 3) == 2 + 3
+        with pytest.raises(Refused, match="in the last 24 hours"):
+            await invite(log, SITE, 3)
+        assert await invite(log, SITE, 4) == 1

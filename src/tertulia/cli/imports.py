@@ -20,6 +20,7 @@ from tertulia.imports.lock import DIRECTORY, ImportBusy, alone, delete_extracted
 from tertulia.imports.progress import ImportRefused, Progress, dry_run, read_from
 from tertulia.imports.source import Source, SourceError
 from tertulia.jobs.imports import only_import
+from tertulia.log.log import Log
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.numbers import counted
 from tertulia.service.config import Config
@@ -169,11 +170,15 @@ async def _imported(
                 matches_accounts=not new_accounts,
             )
             progress = await only_import(log, config.data_path, importer.run)
-            return progress, await invite(log, config.mail_site) if invites else None
+            return progress, await _invited(log, config) if invites else None
     finally:
         bar.end()
         await files.close()
         vault.close()
+
+
+async def _invited(log: Log, config: Config) -> int:
+    return await invite(log, config.mail_site, config.invitations_per_day)
 
 
 async def _addresses(config: Config) -> frozenset[str]:
@@ -273,7 +278,7 @@ async def invite_people(config: Config) -> Printed:
     to remind people. The running server sends the emails.
     """
     async with opened_organization(config, report) as (log, _):
-        invited = await invite(log, config.mail_site)
+        invited = await _invited(log, config)
     return done(f"{counted(invited, 'person', 'people')} will get an email.")
 
 

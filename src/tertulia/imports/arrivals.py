@@ -3,7 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
+import msgspec
+
 from tertulia.domain import permissions
+from tertulia.domain.accounts.invitations import sent_today
 from tertulia.imports.accounts import PLACEHOLDER_HOST
 from tertulia.log.log import Log
 from tertulia.model.changes import InvitationSentAgain
@@ -14,29 +17,52 @@ from tertulia.model.users import Credential, User
 from tertulia.service.links import Links
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
+from tertulia.store import installation
+from tertulia.store.notes import FactSet
+from tertulia.store.store import READ_SECONDS
 
 VALID_SECONDS: Final = 14 * 86400
 """How long the links are valid. Then people use `Forgot password?`."""
 AT_ONCE: Final = 500
+REMINDED_SECONDS: Final = 86400
+"""How long after an email the same person can get another one."""
+FACT: Final = "import_invited"
+"""The fact with the last emails: when they were queued (UNIX seconds), and the highest ID of an
+account that got one. IDs grow, so accounts above it are of a later import."""
 _Mark = Callable[[Credential], str]
 
 
-async def invite(log: Log, site: str, actor_id: int | None = None) -> int:
-    """Email everyone who was imported and hasn't signed in yet, and everyone whose imported
-    invitation wasn't emailed. Return their number. `site` is the server's URL, and `actor_id` the
-    owner, or None for the server's operator.
+async def invite(log: Log, site: str, per_day: int, actor_id: int | None = None) -> int:
+    """Email everyone who was imported and hasn't signed in yet, at most once in 24 hours, and
+    everyone whose imported invitation wasn't emailed, within the limit for all invitations
+    (`per_day`). Return their number. `site` is the server's URL, and `actor_id` the owner, or None
+    for the server's operator.
 
-    Raise Refused if people can't sign in with passwords, and NotPermitted for others than owners.
+    Raise Refused if people can't sign in with passwords, or if all of them got an email in the last
+    24 hours, and NotPermitted for others than owners.
     """
-    people = [user.id for user in awaited(log.state)]
+    stored = await log.store.read_log(lambda c: installation.value(c, FACT), READ_SECONDS)
+    at, highest = msgspec.json.decode(stored or "[0, 0]", type=tuple[int, int])
+    now = int(log.clock())
+    emailed = highest if now - at < REMINDED_SECONDS else 0
+    waiting = [user.id for user in awaited(log.state)]
+    people = [one for one in waiting if one > emailed]
     for first in range(0, len(people), AT_ONCE):
-        await log.submit(
-            actor_id, _mailed, (people[first : first + AT_ONCE], site, Links.password_mark)
-        )
+        some = people[first : first + AT_ONCE]
+        # What is left of a round that was interrupted keeps its time.
+        fact = (at if emailed else now, max(emailed, some[-1]))
+        note = FactSet(FACT, msgspec.json.encode(fact).decode())
+        await log.submit(actor_id, _mailed, (some, site, Links.password_mark), notes=[note])
+    sent = 0
     invitations = [one.id for one in _unsent(log.state, log.clock())]
     for first in range(0, len(invitations), AT_ONCE):
-        await log.submit(actor_id, _sent, (invitations[first : first + AT_ONCE], site))
-    return len(people) + len(invitations)
+        some = invitations[first : first + AT_ONCE]
+        sent += await log.submit(actor_id, _sent, (some, site, per_day))
+    if waiting and not people and not sent:
+        raise Refused(
+            "Everyone who was imported got an email in the last 24 hours. Send a reminder tomorrow."
+        )
+    return len(people) + sent
 
 
 def awaited(state: State) -> list[User]:
@@ -91,14 +117,15 @@ def _mailed(context: CommandContext, given: tuple[Sequence[int], str, _Mark]) ->
     return Decision(None, (), mails)
 
 
-def _sent(context: CommandContext, given: tuple[Sequence[int], str]) -> Decision[None]:
+def _sent(context: CommandContext, given: tuple[Sequence[int], str, int]) -> Decision[int]:
     _check(context)
-    invitation_ids, site = given
+    invitation_ids, site, per_day = given
+    left = max(0, per_day - sent_today(context.state, context.now))
     open_ = {one.id: one for one in _unsent(context.state, context.now)}
-    chosen = [open_[one] for one in invitation_ids if one in open_]
+    chosen = [open_[one] for one in invitation_ids if one in open_][:left]
     now = int(context.now)
     return Decision(
-        None,
+        len(chosen),
         [
             InvitationSentAgain(invitation_id=one.id, inviter_id=one.inviter_id, at=now)
             for one in chosen

@@ -116,7 +116,7 @@ def invite(
             known.append(NotInvited(address, reason, not user.is_active))
     if bad or not fresh:
         return Decision(InviteResult(not_invited=(*bad, *known)))
-    if _sent_today(state, context.now) + len(fresh) > post.per_day:
+    if sent_today(state, context.now) + len(fresh) > post.per_day:
         return Decision(InviteResult(daily_limit_reached=True))
     made = tuple(
         _made(context, example, state.invitations.next_id() + number, address)
@@ -295,7 +295,7 @@ def _mail(invitation: Invitation, site: str) -> Mail:
     )
 
 
-def _sent_today(state: State, now: float) -> int:
+def sent_today(state: State, now: float) -> int:
     """Return the number of invitations that were emailed in the last 24 hours."""
     return sum(at > now - DAY for one in state.invitations for at in one.sent_at)
 
@@ -356,7 +356,7 @@ def resend(context: CommandContext, invitation_id: int, post: InvitationDelivery
     """Email an invitation again. It expires when it did before. Raise as `revoke`, and Refused at
     the daily limit."""
     invitation = _managed(context, invitation_id, reusable=False)
-    if _sent_today(context.state, context.now) >= post.per_day:
+    if sent_today(context.state, context.now) >= post.per_day:
         raise Refused(
             "This organization can't send any more email invitations today. Try again tomorrow."
         )

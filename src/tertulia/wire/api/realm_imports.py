@@ -297,9 +297,10 @@ async def invite_imported(call: Call, import_id: IntPath) -> InvitedResponse:
     """Email everyone who was imported and hasn't signed in yet, with a link to set a password.
     Requires an owner. Repeating it reminds people."""
     await call.submit(_require_finished, import_id)
-    return InvitedResponse(
-        invited=await invite(call.node.log, call.node.config.mail_site, call.user.id)
-    )
+    config = call.node.config
+    per_day = config.invitations_per_day
+    invited = await invite(call.node.log, config.mail_site, per_day, call.user.id)
+    return InvitedResponse(invited=invited)
 
 
 def _require_finished(context: CommandContext, import_id: int) -> Decision[None]:

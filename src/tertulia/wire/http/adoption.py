@@ -1,8 +1,14 @@
 """Accepting passwords and API keys of the previous server (the setting `moving_from_url`), once for
-each imported account."""
+each imported account.
+
+For an account that can't adopt one, the same is asked about an account that can't exist there. So
+neither the time nor a failing server tells which addresses have an imported account.
+"""
 
 import asyncio
+import base64
 import logging
+import secrets
 from typing import Final
 
 from starlette.requests import Request
@@ -20,15 +26,16 @@ from tertulia.wire.http.request_head import client_address, client_network, head
 logger = logging.getLogger("tertulia.sign_in")
 
 LEAST_SECONDS: Final = 1.0
-"""How long refusing a password takes at least, so that the time doesn't tell which addresses have
-an imported account."""
+"""How long refusing a password takes at least: servers verify a password only if the account
+exists, which takes time."""
 
 
 async def adopted_password(
-    node: HttpNode, request: Request, user: User | None, password: str
+    node: HttpNode, request: Request, address: str, user: User | None, password: str
 ) -> Credential | None:
     """Return the account's credential if it has just adopted this password; None if it isn't its
-    password on the previous server. The caller has counted the attempt.
+    password on the previous server. `user` is the account with the address, if any. The caller has
+    counted the attempt.
 
     Raises Unavailable if the previous server doesn't respond.
     """
@@ -43,6 +50,8 @@ async def adopted_password(
             hashed = await node.vault.hash_password(password)
             await _adopt(node, request, user, api_key, hashed)
             return node.state.credentials[user.id]
+    else:
+        await server.key_with_password(_nobody(_mark(node, address)), secrets.token_hex())
     await asyncio.sleep(until - loop.time())
     return None
 
@@ -59,20 +68,26 @@ async def adopts_key_of(node: HttpNode, request: Request) -> bool:
     except (NotAuthenticated, BadAuthorization):
         return False
     user = _account(node, named)
-    if user is None or not is_key(api_key):
+    if not is_key(api_key):
         return False
+    mark = _mark(node, named)
+    account = -int(mark, 16) if user is None else user.id
 
     async def verify() -> None:
         try:
-            node.limits.keys.require(client_network(request), user.id)
+            node.limits.keys.require(client_network(request), account)
         except TooManyTries:
             return
-        if await server.is_key_of(user.address, authorization):
+        if user is None:
+            nobody = _nobody(mark)
+            other = base64.b64encode(f"{nobody}:{secrets.token_hex(16)}".encode()).decode()
+            await server.is_key_of(nobody, f"Basic {other}")
+        elif await server.is_key_of(user.address, authorization):
             await _adopt(node, request, user, api_key, None)
 
     digest = key_digest(api_key)
-    await node.adoptions.do((user.id, digest), verify, MAX_AT_ONCE)
-    return node.state.credentials.by_key_digest.get(digest) == user.id
+    await node.adoptions.do((account, digest), verify, MAX_AT_ONCE)
+    return user is not None and node.state.credentials.by_key_digest.get(digest) == user.id
 
 
 MAX_AT_ONCE: Final = 16
@@ -81,6 +96,17 @@ MAX_AT_ONCE: Final = 16
 
 def _server(node: HttpNode, request: Request) -> PreviousServer | None:
     return None if VERIFYING in request.headers else node.previous_server
+
+
+def _nobody(mark: str) -> str:
+    """Return an address that no account has."""
+    return f"nobody-{mark}@nobody.invalid"
+
+
+def _mark(node: HttpNode, named: str) -> str:
+    """Return what stands for the name of an account that can't adopt anything. It's the same each
+    time: servers limit attempts by address."""
+    return node.vault.mark(named.casefold())
 
 
 def _account(node: HttpNode, named: str) -> User | None:

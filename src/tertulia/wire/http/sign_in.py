@@ -72,7 +72,7 @@ async def check_password(
     node.sign_in_limits.require(who, address, device)
     is_right = await node.vault.is_password(credential, password)
     if not is_right:
-        adopted = await adopted_password(node, request, known, password)
+        adopted = await adopted_password(node, request, address, known, password)
         if adopted is not None:
             credential, is_right = adopted, True
     if not is_right and (found := await person_in_directory(node, address, password)) is not None:

@@ -73,7 +73,8 @@ def _created(context: ProjectionContext, change: UserCreated, view: Any) -> Iter
         yield account_events.added(context, user, view.account)
     elif view.stand_ins:
         yield account_events.unknown(context, change.user.id)
-    yield from members_added(change.group_ids, change.user.id)  # Everyone sees all members.
+    if change.user.is_active:  # Imported accounts may not be.
+        yield from members_added(change.group_ids, change.user.id)  # Everyone sees all members.
     if view.bot is not None:
         yield BotAddEvent(bot=view.bot)
 
