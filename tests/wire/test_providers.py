@@ -17,7 +17,7 @@ from tertulia.service.config import Config
 from tertulia.service.links import OPERATOR_SECONDS
 from tertulia.service.sign_in_methods import methods_from
 from tertulia.wire.http.request_head import SESSION_COOKIE
-from tertulia.wire.pages.providers import FLOW_SECONDS
+from tertulia.wire.pages.sign_in_attempt import ATTEMPT_SECONDS
 from tests.browsers import page_text, send_csrf_token, signed_out_browser
 from tests.emails import no_email_job
 from tests.openid.running import OpenidServer, openid_server
@@ -265,7 +265,7 @@ async def test_a_code_counts_once_at_the_provider(at: Company) -> None:
 async def test_an_attempt_expires(at: Company) -> None:
     browser = at.browser()
     answer = await at.at_provider(await at.to_provider(browser), **BEN)
-    at.clock.ahead += FLOW_SECONDS + 1
+    at.clock.ahead += ATTEMPT_SECONDS + 1
     page = await browser.http.get(answer)
     assert page.status_code == 400
     assert "This sign-in has expired" in page_text(page)

@@ -1,6 +1,5 @@
 """Signing in with an identity provider: going there, coming back, and signing out."""
 
-import hmac
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
@@ -8,7 +7,6 @@ from typing import Final
 from urllib.parse import urlencode
 
 import msgspec
-from msgspec import Struct
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 
@@ -20,13 +18,12 @@ from tertulia.identity.provider import (
     ProviderDown,
 )
 from tertulia.identity.providers import Providers
-from tertulia.service.credentials import VaultError
 from tertulia.service.sign_in_methods import SignInMethod
-from tertulia.wire.http import authentication
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.http.request_head import client_network, cookie_name
+from tertulia.wire.http.request_head import client_network
 from tertulia.wire.pages.form_flow import LOGIN, Link, Page, PageRequest, route_maker, to_sign_in
 from tertulia.wire.pages.proven import finish_proven, not_proven
+from tertulia.wire.pages.sign_in_attempt import ATTEMPT_SECONDS, SignInAttempt, expired
 from tertulia.wire.pages.sign_in_flow import (
     SignInFlow,
     needs_browser,
@@ -36,29 +33,15 @@ from tertulia.wire.pages.sign_in_flow import (
 
 logger = logging.getLogger("tertulia.sign_in")
 
-FLOW_SECONDS: Final = 600
-"""How long people may take at the provider."""
 CALLBACKS: Final = 300
 CALLBACK_SECONDS: Final = 600.0
 """The period that `CALLBACKS` failed answers from one network are allowed in."""
 LOGOUTS: Final = 3000
 """Logout tokens from one network in that period."""
-_COOKIE: Final = "tertulia_sign_in_"
 _ANSWER: Final = ("code", "state", "iss", "error", "error_description", "user")
 """What a provider may send along with the browser."""
 _MAX_ANSWER: Final = 4000
 """Longest such value, in characters."""
-
-
-class _Pending(Struct, frozen=True, array_like=True):
-    """An attempt to sign in, which the browser keeps, encrypted."""
-
-    method: str
-    state: str
-    nonce: str
-    verifier: str
-    flow: SignInFlow
-    at: int
 
 
 def provider_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
@@ -116,19 +99,8 @@ class _Pages:
         flow = requested_flow(page)
         if needs_browser(page, flow):
             return to_browser(page)
-        pending = _Pending(
-            method.name,
-            secrets.token_urlsafe(24),
-            secrets.token_urlsafe(24),
-            secrets.token_urlsafe(48),
-            flow,
-            int(page.node.clock()),
-        )
-        url = await self._providers[method].url(_request(page, method, pending))
-        sealed = page.node.vault.sealed(msgspec.json.encode(pending).decode())
-        authentication.add_cookie(
-            page.node.config, page.request, _COOKIE + method.name, sealed, FLOW_SECONDS
-        )
+        attempt = SignInAttempt.begin(page, method, flow, secrets.token_urlsafe(24))
+        url = await self._providers[method].url(_request(page, method, attempt))
         return RedirectResponse(url, status_code=302, headers={"Cache-Control": "no-store"})
 
     async def callback(self, page: PageRequest, method: SignInMethod) -> Response:
@@ -141,26 +113,23 @@ class _Pages:
             return page.go(f"{method.path}/callback?{urlencode(answer)}")
         network = client_network(page.request)
         self._answers.require(network)
-        pending = _pending(page, method)
-        if pending is None or not hmac.compare_digest(
-            pending.state.encode(), answer.get("state", "").encode()
+        attempt = SignInAttempt.end(page, method, answer.get("state", ""))
+        if attempt is None or not await page.node.uses_first(
+            "sign-in states", attempt.state, ATTEMPT_SECONDS
         ):
-            return self._expired(page, method)
-        if not await page.node.uses_first("sign-in states", pending.state, FLOW_SECONDS):
-            return self._expired(page, method)
-        _forget(page, method)
+            return expired(page, method)
         if "error" in answer:
             if answer["error"] in {"access_denied", "user_cancelled_authorize"}:
-                return self._cancelled(page, method, pending.flow)
+                return self._cancelled(page, method, attempt.flow)
             reason = f"{answer['error'][:100]}: {answer.get('error_description', '')[:300]}"
             return not_proven(page, method, reason)
         try:
-            request = _request(page, method, pending)
+            request = _request(page, method, attempt)
             there = await self._providers[method].signed_in(request, answer)
         except NotProven as error:
             return not_proven(page, method, str(error))
         self._answers.forgive(network)
-        flow = msgspec.structs.replace(pending.flow, provider_session=there.session[:200])
+        flow = msgspec.structs.replace(attempt.flow, provider_session=there.session[:200])
         return await finish_proven(page, method, there.identity, flow)
 
     async def end(self, page: PageRequest, method: SignInMethod) -> Response:
@@ -188,14 +157,6 @@ class _Pages:
 
     # Answers that don't sign anyone in
 
-    def _expired(self, page: PageRequest, method: SignInMethod) -> Response:
-        return page.note(
-            page.say("sign_in_over"),
-            page.say("sign_in_over_text"),
-            status=400,
-            back=Link(path=method.path, words=page.say("try_again")),
-        )
-
     def _cancelled(self, page: PageRequest, method: SignInMethod, flow: SignInFlow) -> Response:
         return page.note(
             page.say("sign_in_cancelled"),
@@ -205,32 +166,13 @@ class _Pages:
         )
 
 
-def _request(page: PageRequest, method: SignInMethod, pending: _Pending) -> AuthorizationRequest:
+def _request(
+    page: PageRequest, method: SignInMethod, attempt: SignInAttempt
+) -> AuthorizationRequest:
     return AuthorizationRequest(
-        state=pending.state,
-        nonce=pending.nonce,
-        verifier=pending.verifier,
+        state=attempt.state,
+        nonce=attempt.nonce,
+        verifier=attempt.verifier,
         # Each method has an address of its own, so that their answers can't be mixed up.
         redirect_url=f"{page.node.config.external_url}{method.path}/callback",
     )
-
-
-def _pending(page: PageRequest, method: SignInMethod) -> _Pending | None:
-    """The attempt that this browser began with the method, if it's recent."""
-    name = cookie_name(page.node.config, _COOKIE + method.name)
-    try:
-        text = page.node.vault.unsealed(page.request.cookies.get(name, ""))
-    except VaultError:
-        return None
-    if not text:
-        return None
-    try:
-        pending = msgspec.json.decode(text, type=_Pending)
-    except msgspec.DecodeError:
-        return None
-    age = page.node.clock() - pending.at
-    return pending if pending.method == method.name and age <= FLOW_SECONDS else None
-
-
-def _forget(page: PageRequest, method: SignInMethod) -> None:
-    authentication.add_cookie(page.node.config, page.request, _COOKIE + method.name, "", 0)

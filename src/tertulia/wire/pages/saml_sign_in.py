@@ -1,11 +1,9 @@
 """Signing in with SAML 2, begun here or, if the settings allow it, at the provider."""
 
 import asyncio
-import hmac
-from typing import Final, TypeVar
+from typing import Final
 from urllib.parse import urlencode
 
-import msgspec
 from msgspec import Struct
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
@@ -13,13 +11,11 @@ from starlette.routing import BaseRoute
 from tertulia.identity.provider import NotProven
 from tertulia.identity.saml import METADATA_TYPE, RESPONSE_SECONDS, SamlProvider
 from tertulia.model.identities import ProvenIdentity
-from tertulia.service.credentials import VaultError
 from tertulia.service.sign_in_methods import SamlMethod
-from tertulia.wire.http import authentication
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.http.request_head import cookie_name
-from tertulia.wire.pages.form_flow import Link, PageRequest, route_maker
+from tertulia.wire.pages.form_flow import PageRequest, route_maker
 from tertulia.wire.pages.proven import finish_proven, not_proven
+from tertulia.wire.pages.sign_in_attempt import SignInAttempt, expired, sealed, unsealed
 from tertulia.wire.pages.sign_in_flow import (
     SignInFlow,
     needs_browser,
@@ -27,22 +23,8 @@ from tertulia.wire.pages.sign_in_flow import (
     to_browser,
 )
 
-FLOW_SECONDS: Final = 600
-"""How long people may take at the provider."""
 ANSWER_SECONDS: Final = 60
 """How long the browser may take to fetch the page after the response."""
-_COOKIE: Final = "tertulia_sign_in_"
-
-T = TypeVar("T", bound=Struct)
-
-
-class _SamlRequest(Struct, frozen=True, array_like=True, tag="SAML request"):
-    """An attempt to sign in, which the browser keeps, encrypted."""
-
-    method: str
-    request_id: str
-    flow: SignInFlow
-    at: int
 
 
 class _CheckedAnswer(Struct, frozen=True, array_like=True, tag="SAML answer"):
@@ -78,14 +60,11 @@ class _Pages:
 
     async def _start(self, page: PageRequest) -> Response:
         """Send the browser to the provider."""
-        flow, name = requested_flow(page), self._method.name
+        flow = requested_flow(page)
         if needs_browser(page, flow):
             return to_browser(page)
         request_id, url = await asyncio.to_thread(self._provider.request)
-        begun = _SamlRequest(name, request_id, flow, int(page.node.clock()))
-        authentication.add_cookie(
-            page.node.config, page.request, _COOKIE + name, _sealed(page, begun), FLOW_SECONDS
-        )
+        SignInAttempt.begin(page, self._method, flow, request_id)
         return RedirectResponse(url, status_code=302, headers={"Cache-Control": "no-store"})
 
     async def _answer(self, page: PageRequest) -> Response:
@@ -104,55 +83,24 @@ class _Pages:
         if not await node.uses_first("SAML assertions", once, RESPONSE_SECONDS):
             return not_proven(page, method, "the assertion was used before")
         checked = _CheckedAnswer(method.name, answer.request_id, answer.identity, int(node.clock()))
-        return page.go(f"{method.path}/acs?{urlencode({'answer': _sealed(page, checked)})}")
+        return page.go(f"{method.path}/acs?{urlencode({'answer': sealed(page, checked)})}")
 
     async def _finished(self, page: PageRequest) -> Response:
         """Sign in the person whom the checked response names."""
         node, method = page.node, self._method
         sent = page.value("answer")
-        answer = _opened(page, sent, _CheckedAnswer)
+        answer = unsealed(page, sent, _CheckedAnswer)
         is_recent = answer is not None and node.clock() - answer.at <= ANSWER_SECONDS
         if answer is None or answer.method != method.name or not is_recent:
-            return self._expired(page)
+            return expired(page, method)
         if not await node.uses_first("SAML answers", sent, ANSWER_SECONDS):
-            return self._expired(page)
+            return expired(page, method)
         flow = SignInFlow()
         if answer.request_id:
-            begun = self._begun(page)
-            if begun is None or not hmac.compare_digest(
-                begun.request_id.encode(), answer.request_id.encode()
-            ):
-                return self._expired(page)
-            flow = begun.flow
+            attempt = SignInAttempt.end(page, method, answer.request_id)
+            if attempt is None:
+                return expired(page, method)
+            flow = attempt.flow
         elif not method.provider_starts:
             return not_proven(page, method, "it began at the provider; provider_starts is false")
-        authentication.add_cookie(node.config, page.request, _COOKIE + method.name, "", 0)
         return await finish_proven(page, method, answer.identity, flow)
-
-    def _begun(self, page: PageRequest) -> _SamlRequest | None:
-        """The attempt that this browser began, if it's recent."""
-        name = cookie_name(page.node.config, _COOKIE + self._method.name)
-        begun = _opened(page, page.request.cookies.get(name, ""), _SamlRequest)
-        if begun is None or begun.method != self._method.name:
-            return None
-        return begun if page.node.clock() - begun.at <= FLOW_SECONDS else None
-
-    def _expired(self, page: PageRequest) -> Response:
-        return page.note(
-            page.say("sign_in_over"),
-            page.say("sign_in_over_text"),
-            status=400,
-            back=Link(path=self._method.path, words=page.say("try_again")),
-        )
-
-
-def _sealed(page: PageRequest, record: Struct) -> str:
-    return page.node.vault.sealed(msgspec.json.encode(record).decode())
-
-
-def _opened(page: PageRequest, sealed: str, kind: type[T]) -> T | None:
-    """Return what was sealed; None if this server didn't seal it, or sealed something else."""
-    try:
-        return msgspec.json.decode(page.node.vault.unsealed(sealed) or b"", type=kind)
-    except (VaultError, msgspec.DecodeError):
-        return None
