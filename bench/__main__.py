@@ -129,8 +129,8 @@ def _measured(bench: Bench, cases: Sequence[Case], failures: list[str]) -> Itera
 
 def _others(seconds: float, before: tuple[float, float], after: tuple[float, float]) -> str:
     """The share of the machine that other programs used."""
-    everybody, own = (later - sooner for sooner, later in zip(before, after, strict=True))
-    part = max(everybody - own, 0.0) / (seconds * (os.cpu_count() or 1))
+    everybody, by_user = (later - sooner for sooner, later in zip(before, after, strict=True))
+    part = max(everybody - by_user, 0.0) / (seconds * (os.cpu_count() or 1))
     said = f"{part:.0%} of the processors' time went to other programs"
     return f"{said}: these figures mean little" if part > DISTURBED else said
 

@@ -82,12 +82,12 @@ def filled(config: Config, made: Organization, count: int) -> Archive:
     """Add this many messages to the organization, which has none yet: one every ten seconds."""
     people = range(made.first_user_id, made.first_user_id + len(made.people))
     channels = range(made.first_channel_id, made.first_channel_id + made.channels)
-    found = _Made()
+    result = _Made()
     with filling.begun(config) as bulk:
         indexes = {**_INDEXES, **bulk.search_indexes}
         for index in indexes:
             bulk.run(f"DROP INDEX {index}")
-        for rows in _batches(_rows(count, people, channels, found)):
+        for rows in _batches(_rows(count, people, channels, result)):
             bulk.insert("messages", _COLUMNS, rows)
             bulk.insert(
                 "message_search",
@@ -102,7 +102,7 @@ def filled(config: Config, made: Organization, count: int) -> Archive:
     connection = database_at(config.data_path, config.database_url).connect(readonly=False)
     try:
         connection.run("BEGIN")
-        _keep(connection, count, people, found)
+        _keep(connection, count, people, result)
         _count_messages(connection)
         connection.run("COMMIT")
         connection.run(bulk.tidy)
@@ -141,12 +141,12 @@ def add_topics(
     connection = database_at(config.data_path, config.database_url).connect(readonly=True)
     ((first,),) = connection.query("SELECT COALESCE(MAX(id), 0) + 1 FROM messages")
     connection.close()
-    found, topics, by_id = [], [], []
+    results, topics, by_id = [], [], []
     messages: list[tuple[Any, ...]] = []
     texts: list[tuple[int, list[str]]] = []
     for number, name in enumerate(names):
         ids = range(first + number * count, first + (number + 1) * count)
-        found.append(ids)
+        results.append(ids)
         text = content or f"What there is to say about {name}"
         messages += (
             (
@@ -168,11 +168,11 @@ def add_topics(
         by_id.append((-ids[-1], channel_id, name, name))
     with filling.begun(config) as bulk:
         bulk.insert("messages", _COLUMNS, messages)
-        search = [bulk.search_row(*one, channel_id) for one in texts]
+        search = [bulk.search_row(*text, channel_id) for text in texts]
         bulk.insert("message_search", bulk.search_columns, search)
         bulk.insert("topics", ("channel_id", "key", "doc"), topics)
         bulk.insert("message_topics", _TOPIC_COLUMNS, by_id)
-        counter = encode(Counter(name="messages", last=found[-1][-1])).replace("'", "''")
+        counter = encode(Counter(name="messages", last=results[-1][-1])).replace("'", "''")
         bulk.run(f"UPDATE counters SET doc = '{counter}' WHERE name = 'messages'")
     connection = database_at(config.data_path, config.database_url).connect(readonly=False)
     connection.run("BEGIN")
@@ -181,7 +181,7 @@ def add_topics(
     _count_messages(connection)
     connection.run("COMMIT")
     connection.close()
-    return found
+    return results
 
 
 _words = lru_cache(1 << 16)(words_of)

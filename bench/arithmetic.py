@@ -49,8 +49,8 @@ class Rounds:
 
     def p99(self, of: str = "") -> float:
         """The 99th percentile of the latencies of all rounds, in seconds."""
-        found = (s.more[of] if of else s.latencies for s in self.samples)
-        return quantile((latency for latencies in found for latency in latencies), 0.99)
+        result = (s.more[of] if of else s.latencies for s in self.samples)
+        return quantile((latency for latencies in result for latency in latencies), 0.99)
 
     def rates(self, of: str = "") -> list[float]:
         """The operations per second of each round."""

@@ -41,8 +41,8 @@ class Bare:
         if path == b"/messages":
             self._sent += 1
             waiting, self._waiting = self._waiting, set()
-            for one in waiting:
-                self._tell(one)
+            for bare_protocol in waiting:
+                self._tell(bare_protocol)
 
     def gone(self, connection: "BareProtocol") -> None:
         """The client disconnected."""

@@ -129,7 +129,7 @@ class Client:
 
     def switch(self) -> dict[str, float]:
         """From a key press to the next or previous channel, both loaded, in ms."""
-        found = []
+        results = []
         with self.context() as context:
             page = self.opened(context, "narrow/channel/" + self._place.split("/")[2])
             page.evaluate(PAINTED)
@@ -138,7 +138,7 @@ class Client:
                 page.keyboard.press("D" if number % 2 else "A")
                 page.wait_for_function("() => window.painted > 0")
                 if number >= 6:
-                    found.append(float(page.evaluate("window.painted")))
+                    results.append(float(page.evaluate("window.painted")))
                 # Requests of this view don't count for the next.
                 page.wait_for_timeout(150)
             frame = float(
@@ -147,14 +147,14 @@ class Client:
                         requestAnimationFrame((other) => done(other - one))))"""
                 )
             )
-        return {**_spread("switch", found), "limit: one frame": frame}
+        return {**_spread("switch", results), "limit: one frame": frame}
 
     def seen(self) -> dict[str, float]:
         """From Ctrl+Enter in one browser to the painted message in another, in ms."""
-        found = []
-        with self.context() as one, self.context() as other:
+        results = []
+        with self.context() as browser_context, self.context() as other:
             place = f"narrow/dm/{self._own_id()}"
-            writer, reader = self.opened(one, place), self.opened(other, place)
+            writer, reader = self.opened(browser_context, place), self.opened(other, place)
             box = writer.get_by_role("textbox", name="Message ")
             box.wait_for()
             writer.evaluate(SENT)
@@ -165,9 +165,9 @@ class Client:
                 box.press("Control+Enter")
                 at = float(reader.evaluate("window.waiting"))
                 if number >= 3:
-                    found.append(at - float(writer.evaluate("window.sent")))
+                    results.append(at - float(writer.evaluate("window.sent")))
                 writer.wait_for_timeout(100)
-        return {**_spread("seen", found), "limit: an empty request": self._request()}
+        return {**_spread("seen", results), "limit: an empty request": self._request()}
 
     def memory(self) -> dict[str, float]:
         """The growth of a window's memory while others send messages, in MB after garbage
@@ -223,8 +223,8 @@ def _loaded(page: Page) -> float:
     return float(page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd"))
 
 
-def _spread(name: str, found: list[float]) -> dict[str, float]:
-    ordered = sorted(found)
+def _spread(name: str, results: list[float]) -> dict[str, float]:
+    ordered = sorted(results)
     return {
         f"{name}, median": statistics.median(ordered),
         f"{name}, 95 %": ordered[min(int(len(ordered) * 0.95), len(ordered) - 1)],
@@ -269,15 +269,15 @@ def main() -> None:
     sys.stdout.writelines(f"{name}: {value}\n" for name, value in about.items())
     if options.json:
         told = {f"{name}, {speed}": values for (name, speed), values in opens.items()}
-        found = {"about": about, "opening": told, **used}
-        options.json.write_text(json.dumps(found, indent=2) + "\n")
+        result = {"about": about, "opening": told, **used}
+        options.json.write_text(json.dumps(result, indent=2) + "\n")
 
 
 def _opened(
     browser: Browser, directory: Path, sizes: list[str] | None, rounds: int
 ) -> dict[tuple[str, str], dict[str, float]]:
     """Measure opening the client, by size and network speed."""
-    found: dict[tuple[str, str], dict[str, float]] = {}
+    result: dict[tuple[str, str], dict[str, float]] = {}
     for name in sizes or opening.SIZES:
         size = opening.SIZES[name]
         with tempfile.TemporaryDirectory(prefix="bench-", dir=directory) as place:
@@ -286,16 +286,16 @@ def _opened(
             headers = {"Authorization": made.authorization}
             with served(Path(place)) as port:
                 for speed in (opening.FULL, opening.SLOW):
-                    found[name, speed] = opening.opened(
+                    result[name, speed] = opening.opened(
                         browser, f"http://127.0.0.1:{port}", headers, speed, rounds
                     )
                     sys.stderr.write(f"{size}, {speed}\n")
-    return found
+    return result
 
 
 def _used(browser: Browser, directory: Path) -> dict[str, dict[str, float]]:
     """Measure using it."""
-    found: dict[str, dict[str, float]] = {}
+    result: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory(prefix="bench-", dir=directory) as place:
         config = Config(data_dir=place)
         made = _made(archive.made(config, MESSAGES, PEOPLE, CHANNELS))
@@ -308,12 +308,12 @@ def _used(browser: Browser, directory: Path) -> dict[str, dict[str, float]]:
                 ("from one browser to another (ms)", client.seen),
                 ("memory (MB)", client.memory),
             ):
-                found[title] = measure()
+                result[title] = measure()
                 sys.stdout.write(f"{title}\n")
-                for what, value in found[title].items():
+                for what, value in result[title].items():
                     sys.stdout.write(f"  {what:<32}{value:>10.1f}\n")
                 sys.stdout.flush()
-    return found
+    return result
 
 
 def _made(making: Coroutine[Any, Any, archive.Archive]) -> archive.Archive:

@@ -57,7 +57,7 @@ class Measured:
         """Send a command (see `bench.held`), and return the longest hold since the last one."""
         answer = self._server.ask(command)
         held = Held(answer["held"], answer["by"], answer["where"], answer["collecting"])
-        self._longest = max(self._longest, held, key=lambda one: one.held)
+        self._longest = max(self._longest, held, key=lambda item: item.held)
         return held
 
     def output(self) -> str:
@@ -87,13 +87,15 @@ class Company:
     """The subjects of the operations."""
 
     def __init__(self, made: Made, server: Measured, topics: Mapping[str, range]) -> None:
-        one = made.organization
+        organization = made.organization
         self.made, self.server = made, server
-        self.owner, self.people = one.owner, one.people
-        self.ids = range(one.first_user_id, one.first_user_id + len(one.people))
+        self.owner, self.people = organization.owner, organization.people
+        self.ids = range(
+            organization.first_user_id, organization.first_user_id + len(organization.people)
+        )
         self.in_large = [*self.ids[: SIZES[LARGE]]]
-        self.large = one.first_channel_id + one.channels + 2
-        self.channel = one.first_channel_id
+        self.large = organization.first_channel_id + organization.channels + 2
+        self.channel = organization.first_channel_id
         self.topics = topics
         self.last = 0
         """The message that was sent last."""

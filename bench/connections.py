@@ -36,12 +36,12 @@ class Loop:
     def turn(self, timeout: float = 30.0) -> bool:
         """Wait for data and handle it. Return whether there was any."""
         readers = self._readers
-        found = self._epoll.poll(timeout, 4096)
-        for descriptor, _ in found:
+        results = self._epoll.poll(timeout, 4096)
+        for descriptor, _ in results:
             # An earlier handler may have closed it.
             if readable := readers.get(descriptor):
                 readable()
-        return bool(found)
+        return bool(results)
 
     def until(self, done: Callable[[], bool], patience: float = 60.0) -> None:
         """Run until the condition is true. Raises BadAnswer if nothing arrives for this many
@@ -91,10 +91,10 @@ class Connection:
 
     def answer(self, request: bytes) -> bytes:
         """Return the response, handling others in the meantime."""
-        found: list[bytes] = []
-        self.ask(request, found.append)
-        self._loop.until(lambda: bool(found))
-        return found[0]
+        results: list[bytes] = []
+        self.ask(request, results.append)
+        self._loop.until(lambda: bool(results))
+        return results[0]
 
     def close(self) -> None:
         """Close the connection."""

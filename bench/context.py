@@ -161,17 +161,17 @@ class Bench:
         self, generator: Generator, server: Running, job: str, latency: str, **arguments: Any
     ) -> Sample:
         used = server.cpu()
-        found = generator.do(job, **arguments)
+        result = generator.do(job, **arguments)
         used = server.cpu() - used
-        series = {key: value for key, value in found.items() if isinstance(value, list)}
+        series = {key: value for key, value in result.items() if isinstance(value, list)}
         return Sample(
-            operations=found["operations"],
-            seconds=found.get("seconds", 0.0),
+            operations=result["operations"],
+            seconds=result.get("seconds", 0.0),
             latencies=series.pop(latency, []),
             server_cpu=used,
-            generator=found["generator"],
+            generator=result["generator"],
             more=series,
-            counts={key: value for key, value in found.items() if isinstance(value, int | float)},
+            counts={key: value for key, value in result.items() if isinstance(value, int | float)},
         )
 
     def requests(self, server: Running, *requests: str) -> Sample:
@@ -207,12 +207,12 @@ class Bench:
     ) -> dict[str, Rounds]:
         """Run all jobs in each round, in alternating order, so that disturbances affect all of
         them."""
-        found: dict[str, list[Sample]] = {name: [] for name in jobs}
+        result: dict[str, list[Sample]] = {name: [] for name in jobs}
         for number in range(rounds or self.rounds):
             names = list(jobs)
             for name in names if number % 2 == 0 else reversed(names):
-                found[name].append(jobs[name]())
-        return {name: Rounds(samples) for name, samples in found.items()}
+                result[name].append(jobs[name]())
+        return {name: Rounds(samples) for name, samples in result.items()}
 
 
 def _postmaster(cluster: str) -> int:

@@ -76,7 +76,7 @@ class Holds:
     def take(self) -> dict[str, Any]:
         """Return and reset the longest callback: its duration, its name, and where the time was
         spent."""
-        found = {
+        result = {
             "held": self.longest,
             "by": self.by,
             "collecting": self.collecting,
@@ -85,7 +85,7 @@ class Holds:
         }
         self.longest, self.by, self.collecting, self.long = 0.0, "", 0.0, 0
         self.where = Counter()
-        return found
+        return result
 
     def watch(self) -> None:
         """Sample the stack of long callbacks until the process ends."""
@@ -100,15 +100,15 @@ class Holds:
 
 def _places(frame: FrameType | None) -> "list[str]":
     """The running functions of ours."""
-    found = []
+    places = []
     while frame is not None:
         code = frame.f_code
         if _SOURCE in code.co_filename:
             file = code.co_filename.rpartition(_SOURCE)[2]
             if not file.startswith("cli/"):
-                found.append(f"{file}:{code.co_qualname}")
+                places.append(f"{file}:{code.co_qualname}")
         frame = frame.f_back
-    return found
+    return places
 
 
 def _name(handle: asyncio.Handle) -> str:

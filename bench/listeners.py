@@ -63,7 +63,7 @@ def listening(port: int, people: Sequence[str]) -> Iterator[None]:
     loop = Loop()
     over = threading.Event()
     errors: list[BadAnswer] = []
-    clients = [_Listener(loop, port, number, one) for number, one in enumerate(people)]
+    clients = [_Listener(loop, port, number, person) for number, person in enumerate(people)]
 
     def listen() -> None:
         try:

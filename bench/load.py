@@ -87,27 +87,27 @@ class Generator:
         """Send messages for this many seconds, each once everyone waits."""
         fleet = self._fleets[name]
         start = time.perf_counter()
-        found: list[dict[str, float]] = []
+        results: list[dict[str, float]] = []
         warm = 0
         with fleet.sending():
-            while time.perf_counter() < start + seconds or len(found) == warm:
-                found.append(fleet.burst())
+            while time.perf_counter() < start + seconds or len(results) == warm:
+                results.append(fleet.burst())
                 if time.perf_counter() < start + seconds * WARM_UP or not warm:
-                    warm = len(found)
-        operations = len(found) * len(fleet.waiters)
-        return {"operations": operations, **{k: [o[k] for o in found[warm:]] for k in found[0]}}
+                    warm = len(results)
+        operations = len(results) * len(fleet.waiters)
+        return {"operations": operations, **{k: [o[k] for o in results[warm:]] for k in results[0]}}
 
     def cycles(self, name: str, seconds: float) -> dict[str, Any]:
         """Deliver and poll, sending each message once everyone waits."""
         with self._fleets[name].sending():
-            found = self._fleets[name].cycles(seconds)
-        return {"operations": found["answers"], **found}
+            result = self._fleets[name].cycles(seconds)
+        return {"operations": result["answers"], **result}
 
     def flood(self, name: str, seconds: float) -> dict[str, Any]:
         """Deliver and poll, sending messages without a pause."""
         with self._fleets[name].sending():
-            found = self._fleets[name].flood(seconds)
-        return {"operations": found["answers"], **found}
+            result = self._fleets[name].flood(seconds)
+        return {"operations": result["answers"], **result}
 
 
 def main() -> None:
@@ -137,9 +137,9 @@ def main() -> None:
 
 def _done(generator: Generator, job: dict[str, Any]) -> dict[str, Any]:
     used, start = time.process_time(), time.perf_counter()
-    found: dict[str, Any] = getattr(generator, job.pop("job"))(**job)
+    result: dict[str, Any] = getattr(generator, job.pop("job"))(**job)
     used = time.process_time() - used
-    return {**found, "generator": used / (time.perf_counter() - start)}
+    return {**result, "generator": used / (time.perf_counter() - start)}
 
 
 if __name__ == "__main__":

@@ -62,8 +62,8 @@ def _memory() -> str:
 
 
 def _file_system(directory: Path) -> str:
-    found = subprocess.run(
+    result = subprocess.run(
         ["df", "-PT", str(directory)], capture_output=True, text=True, check=False
     )
-    lines = found.stdout.splitlines()
-    return lines[-1].split()[1] if found.returncode == 0 and lines else "file system unknown"
+    lines = result.stdout.splitlines()
+    return lines[-1].split()[1] if result.returncode == 0 and lines else "file system unknown"

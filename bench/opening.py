@@ -96,7 +96,7 @@ def opened(
     browser: Browser, site: str, headers: Mapping[str, str], speed: str, rounds: int
 ) -> dict[str, float]:
     """The medians of opening the inbox with an empty cache, in seconds and bytes."""
-    found: list[dict[str, float]] = []
+    results: list[dict[str, float]] = []
     for _ in range(rounds):
         with browser.new_context(
             base_url=site,
@@ -115,9 +115,9 @@ def opened(
             page.wait_for_function("() => window.usable > 0", timeout=PATIENCE)
             # Requests after the first view count for the transferred bytes and memory.
             under_way.wait()
-            one: dict[str, float] = page.evaluate(_FOUND, _WAITS)
-            found.append(one | {"memory": heap(page, devtools)})
-    return {name: statistics.median(one[name] for one in found) for name in UNITS}
+            waits: dict[str, float] = page.evaluate(_FOUND, _WAITS)
+            results.append(waits | {"memory": heap(page, devtools)})
+    return {name: statistics.median(fields[name] for fields in results) for name in UNITS}
 
 
 class _UnderWay:
@@ -136,7 +136,9 @@ class _UnderWay:
         until = time.monotonic() + PATIENCE / 1000
         while self._requests or time.monotonic() - self._last < QUIET:
             if time.monotonic() > until:
-                raise TimeoutError(f"Still under way: {[one.url for one in self._requests]}")
+                raise TimeoutError(
+                    f"Still under way: {[request.url for request in self._requests]}"
+                )
             self._page.wait_for_timeout(100)
 
     def _begun(self, request: Request) -> None:
@@ -156,7 +158,7 @@ def heap(page: Page, devtools: CDPSession) -> float:
     for _ in range(2):
         devtools.send("HeapProfiler.collectGarbage")
     metrics = devtools.send("Performance.getMetrics")["metrics"]
-    return float(next(one["value"] for one in metrics if one["name"] == "JSHeapUsedSize"))
+    return float(next(metric["value"] for metric in metrics if metric["name"] == "JSHeapUsedSize"))
 
 
 def table(found: Mapping[tuple[str, str], Mapping[str, float]]) -> Iterator[str]:

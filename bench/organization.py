@@ -76,7 +76,9 @@ def _channels(people: range, count: int) -> Iterator[tuple[str, range]]:
 
 def _join(context: CommandContext, batch: Mapping[User, Credential]) -> Decision[None]:
     state = context.state
-    return Decision(None, [users.created(state, user, own) for user, own in batch.items()])
+    return Decision(
+        None, [users.created(state, user, credential) for user, credential in batch.items()]
+    )
 
 
 def _open(context: CommandContext, channels: Iterator[tuple[str, range]]) -> Decision[None]:

@@ -24,11 +24,11 @@ def cpu(pid: int) -> float:
 
 def cpu_of(pids: Sequence[int]) -> dict[int, float]:
     """The same for each of these processes that still exists."""
-    found = {}
+    result = {}
     for pid in pids:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            found[pid] = cpu(pid)
-    return found
+            result[pid] = cpu(pid)
+    return result
 
 
 def busy() -> tuple[float, float]:
@@ -36,10 +36,10 @@ def busy() -> tuple[float, float]:
     finished children."""
     fields = [int(field) for field in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
     idle = fields[3] + fields[4]
-    own = sum(
+    memory = sum(
         sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     )
-    return (sum(fields) - idle) / os.sysconf("SC_CLK_TCK"), own
+    return (sum(fields) - idle) / os.sysconf("SC_CLK_TCK"), memory
 
 
 def pss(pid: int) -> int:
@@ -66,13 +66,13 @@ def peak(pid: int) -> int:
 
 def family(pid: int) -> list[int]:
     """The process and all its running descendants."""
-    found = [pid]
-    for parent in found:
+    result = [pid]
+    for parent in result:
         # A database may end its own processes at any time.
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             for children in list(Path(f"/proc/{parent}/task").glob("*/children")):
-                found += [int(child) for child in children.read_text().split()]
-    return found
+                result += [int(child) for child in children.read_text().split()]
+    return result
 
 
 def parent(pid: int) -> int:

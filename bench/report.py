@@ -89,7 +89,7 @@ def figures(lines: Sequence[Line], about: dict[str, str]) -> dict[str, Any]:
 
 
 def _figures(line: Line) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "title": line.title,
         "shown_in": line.unit,
         "value": line.value,
@@ -97,19 +97,19 @@ def _figures(line: Line) -> dict[str, Any]:
         "spread": spread(line.rounds),
     }
     if line.p99 is not None:
-        found["p99"] = line.p99
+        result["p99"] = line.p99
     if line.limit is not None:
-        found["limit"] = {
+        result["limit"] = {
             "title": line.limit_title,
             "value": median(line.limit),
             "rounds": line.limit,
         }
-        found["of_limit"] = line.of_limit
+        result["of_limit"] = line.of_limit
     if line.cpu is not None:
-        found["server_cpu_per_operation"] = line.cpu
+        result["server_cpu_per_operation"] = line.cpu
     if line.generator is not None:
-        found["generator"] = line.generator
-    found["targets"] = [
+        result["generator"] = line.generator
+    result["targets"] = [
         {
             "target": str(target),
             "measured": target.measured,
@@ -118,7 +118,7 @@ def _figures(line: Line) -> dict[str, Any]:
         }
         for target in line.targets
     ]
-    return {**found, **line.more}
+    return {**result, **line.more}
 
 
 _HEADS = (

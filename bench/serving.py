@@ -98,8 +98,8 @@ def running(
             process.stdin.write(given)
             process.stdin.close()
         for line in process.stdout:
-            if found := re.search(r"ready at http://127\.0\.0\.1:(\d+)", line):
-                yield Running(process, int(found[1]))
+            if match := re.search(r"ready at http://127\.0\.0\.1:(\d+)", line):
+                yield Running(process, int(match[1]))
                 break
         else:
             raise BenchError(f"{' '.join(command)} did not start:\n{log.read_text()}")

@@ -158,13 +158,13 @@ def measured(accounts: int) -> list[Growth]:
     gc.disable()  # As at a start: nothing loaded is garbage.
     state = State.load(0, {"realm": [Realm(id=2, name="Bench", uuid="00", created_at=BEGAN)]})
     before = processes.pss(os.getpid())
-    found = []
+    result = []
     for kind, records in KINDS.items():
         count = _load(state, kind, records(accounts))
         after = processes.pss(os.getpid())
-        found.append(Growth(kind, count, after - before))
+        result.append(Growth(kind, count, after - before))
         before = after
-    return found
+    return result
 
 
 def _load(state: State, kind: str, records: Iterable[Struct]) -> int:
@@ -181,7 +181,7 @@ def in_process(accounts: int) -> list[Growth]:
     """Measure in a separate process."""
     command = [sys.executable, "-m", "bench.state_memory", "--one", str(accounts)]
     done = subprocess.run(command, capture_output=True, check=True, timeout=1800, text=True)
-    return [Growth(*one) for one in json.loads(done.stdout)]
+    return [Growth(*load) for load in json.loads(done.stdout)]
 
 
 def main() -> None:
@@ -194,13 +194,13 @@ def main() -> None:
         return
     print("| accounts | kind | records | bytes each | MiB |\n|---:|---|---:|---:|---:|")
     for accounts in options.accounts or ACCOUNTS:
-        found = in_process(accounts)
-        for kind, records, size in found:
+        results = in_process(accounts)
+        for kind, records, size in results:
             print(
                 f"| {accounts:,} | {kind} | {records:,} | {size / records:,.0f}"
                 f" | {size / 2**20:,.0f} |"
             )
-        total = sum(one.size for one in found)
+        total = sum(item.size for item in results)
         print(
             f"| {accounts:,} | all | | {total / accounts:,.0f} an account | {total / 2**20:,.0f} |"
         )

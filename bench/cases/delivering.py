@@ -19,7 +19,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
             send = asking.send(people[0], channel, "waiting")
             for name, server in (("bare", bare), ("ours", served.server)):
                 bench.gather(name, server, people[:count], send)
-            found = bench.interleaved(
+            result = bench.interleaved(
                 {
                     "bare": lambda: bench.fleet(bare, "bare", "bursts"),
                     "ours": lambda: bench.fleet(served.server, "ours", "bursts"),
@@ -27,9 +27,9 @@ def _measure(bench: Bench) -> Iterator[Line]:
             )
             for name in ("bare", "ours"):
                 bench.part(name)
-            ours = found["ours"]
+            ours = result["ours"]
             line = Line(f"deliver_{count}", "", "ms", ours.medians(), ours.p99())
-            line.limit, line.limit_title = found["bare"].medians(), "bare protocol"
+            line.limit, line.limit_title = result["bare"].medians(), "bare protocol"
             line.cpu, line.generator = ours.cpu, ours.generator
             line.more = {
                 "first_seconds": sorted(ours.medians("first"))[len(ours.samples) // 2],

@@ -12,25 +12,25 @@ from bench.report import Line
 
 def _measure(bench: Bench) -> Iterator[Line]:
     team, company = bench.served(TEAM), bench.served(COMPANY)
-    one, many, busiest = team.made.usual, company.made.usual, company.made.people[0]
+    text, many, busiest = team.made.usual, company.made.usual, company.made.people[0]
     people = {name: SHAPES[name].people for name in (TEAM, COMPANY)}
-    found = bench.interleaved(
+    result = bench.interleaved(
         {
             "empty": lambda: bench.requests(company.server, asking.empty(many)),
-            TEAM: lambda: bench.requests(team.server, asking.register(one)),
+            TEAM: lambda: bench.requests(team.server, asking.register(text)),
             COMPANY: lambda: bench.requests(company.server, asking.register(many)),
             "busiest": lambda: bench.requests(company.server, asking.register(busiest)),
             "users": lambda: bench.requests(company.server, asking.users(many)),
         }
     )
-    limit = found["empty"].medians()
+    limit = result["empty"].medians()
     for name, title, bound in (
         (TEAM, f"POST /register, {people[TEAM]} users", 0.002),
         (COMPANY, f"POST /register, {people[COMPANY]:,} users and 520 channels", 0.006),
         ("busiest", "POST /register, subscribed to all channels, all unread", None),
         ("users", f"GET /users with {people[COMPANY]:,} users", 0.003),
     ):
-        rounds = found[name]
+        rounds = result[name]
         line = Line(f"fetch_{name}", title, "ms", rounds.medians(), rounds.p99())
         line.limit, line.limit_title = limit, "empty request"
         line.cpu, line.generator = rounds.cpu, rounds.generator

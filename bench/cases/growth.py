@@ -25,21 +25,21 @@ def _measure(bench: Bench) -> Iterator[Line]:
         ("read", "newest 100", _read),
     ):
         with_few, with_many = job(bench, few, "few"), job(bench, many, "many")
-        found = bench.interleaved({"few": with_few, "many": with_many})
-        yield _messages(name, title, found)
+        result = bench.interleaved({"few": with_few, "many": with_many})
+        yield _messages(name, title, result)
     for name in ("few", "many"):
         bench.part(name)
     names = [TEAM, COMPANY, OLD_COMPANY] + ([] if bench.quick else [CITY])
     served = {name: bench.served(name) for name in names}
-    for one in served.values():
-        _read_everything(one)
-    found = bench.interleaved(
+    for item in served.values():
+        _read_everything(item)
+    result = bench.interleaved(
         {
-            name: partial(bench.requests, one.server, asking.register(one.made.usual))
-            for name, one in served.items()
+            name: partial(bench.requests, item.server, asking.register(item.made.usual))
+            for name, item in served.items()
         }
     )
-    yield from _register(found)
+    yield from _register(result)
 
 
 def _read_everything(served: Served) -> None:

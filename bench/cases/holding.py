@@ -129,8 +129,8 @@ def _marking(c: Company) -> Iterator[Operation]:
     def by_many(count: int, request: str, **values: Any) -> Callable[[], Any]:
         def each() -> None:
             for person in range(count):
-                own = {k: v.format(person) for k, v in values.items()}
-                c.do(request, person, **own)
+                formatted = {k: v.format(person) for k, v in values.items()}
+                c.do(request, person, **formatted)
 
         return each
 
@@ -322,11 +322,13 @@ def _post(c: Company, target: str, media_type: str, body: str) -> None:
 
 def _measure(bench: Bench) -> Iterator[Line]:
     with bench.datasets.copied(OLD_COMPANY) as made:
-        one = made.organization
-        large = one.first_channel_id + one.channels + 2
-        senders = range(one.first_user_id, one.first_user_id + 50)
+        organization = made.organization
+        large = organization.first_channel_id + organization.channels + 2
+        senders = range(organization.first_user_id, organization.first_user_id + 50)
         many = [f"one of many {number}" for number in range(60_000)]
-        archive.add_topics(made.config, one.first_channel_id + MANY_TOPICS, many, 1, senders)
+        archive.add_topics(
+            made.config, organization.first_channel_id + MANY_TOPICS, many, 1, senders
+        )
         ranges = archive.add_topics(made.config, large, TOPICS, LONG_TOPIC, senders)
         with measured(made) as server:
             c = Company(made, server, dict(zip(TOPICS, ranges, strict=True)))

@@ -47,8 +47,8 @@ def _lines(bench: Bench, kind: str, export: Path, messages: int) -> Iterator[Lin
         _killed(config, kind, export, messages // 2)
         resumed, _ = _run(config, kind, export)
         reports = [
-            {name: one[name] for name in ("imported", "skipped", "changed")}
-            for one in (figures, resumed)
+            {name: fields[name] for name in ("imported", "skipped", "changed")}
+            for fields in (figures, resumed)
         ]
         is_equal = _digest(config) == whole and reports[0] == reports[1]
     title = f"import {messages:,} messages, {kind}"
@@ -121,8 +121,11 @@ def _written(config: Config) -> int:
     database = database_at(config.data_path, config.database_url)
     if not database.exists():
         return 0
-    with suppress(Exception), closing(database.connect(readonly=True, limits=READING)) as one:
-        return int(one.query("SELECT coalesce(max(id), 0) FROM messages")[0][0] or 0)
+    with (
+        suppress(Exception),
+        closing(database.connect(readonly=True, limits=READING)) as connection,
+    ):
+        return int(connection.query("SELECT coalesce(max(id), 0) FROM messages")[0][0] or 0)
     return 0
 
 
@@ -130,7 +133,7 @@ def _digest(config: Config) -> str:
     """Return a digest of all messages but the report, and of what was read."""
     digest = hashlib.sha256()
     database = database_at(config.data_path, config.database_url)
-    with closing(database.connect(readonly=True, limits=READING)) as one:
+    with closing(database.connect(readonly=True, limits=READING)) as connection:
         for query in (
             "SELECT id, sender_id, sent_at, channel_id, topic_id, content, rendered FROM messages"
             " WHERE sender_id > 3 AND id > ? ORDER BY id LIMIT 5000",
@@ -138,10 +141,10 @@ def _digest(config: Config) -> str:
             " ORDER BY message_id, user_id LIMIT 5000",
         ):
             after = 0
-            while rows := one.query(query, (after,)):
+            while rows := connection.query(query, (after,)):
                 digest.update(repr([tuple(row) for row in rows]).encode())
                 after = int(rows[-1][0])
-        for row in one.query("SELECT user_id, chunk, bitmap FROM read_state ORDER BY 1, 2"):
+        for row in connection.query("SELECT user_id, chunk, bitmap FROM read_state ORDER BY 1, 2"):
             digest.update(repr((row[0], row[1], bytes(row[2]))).encode())
     return digest.hexdigest()
 

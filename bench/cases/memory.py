@@ -29,7 +29,7 @@ allocation leaves over."""
 
 
 def _measure(bench: Bench) -> Iterator[Line]:
-    found: list[float] = []
+    results: list[float] = []
     again: list[float] = []
     limits: list[float] = []
     counts: list[int] = []
@@ -38,7 +38,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
             command = serving.server_command(config.data_path, config.database_url)
             command.append("--demo")
             # The first start creates the organization, and the second one loads it.
-            for sizes in (found,) if bench.quick else (found, again):
+            for sizes in (results,) if bench.quick else (results, again):
                 with serving.running(command, config.data_path / "serve.log") as server:
                     time.sleep(SETTLED)  # Memory is measured when idle.
                     family = processes.family(server.pid)
@@ -47,7 +47,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
         bare = [sys.executable, "-m", "bench.bare"]
         with serving.running(bare, bench.directory / "bare.log", '{"/events": ""}') as limit:
             limits.append(processes.pss(limit.pid))
-    line = Line("memory", "idle memory, demo", "MiB", found)
+    line = Line("memory", "idle memory, demo", "MiB", results)
     line.limit, line.limit_title = limits, "bare protocol"
     if again:
         line.more["restarted_bytes"] = max(again)
@@ -66,18 +66,18 @@ def _team(bench: Bench) -> Iterator[Line]:
     with bench.fresh(OLD_COMPANY, refuses=False, prepare=_read_with_gaps) as served:
         before = processes.pss(served.server.pid)
         for size in teams:
-            found: list[float] = []
+            results: list[float] = []
             for _ in range(2):
                 with ThreadPoolExecutor(8) as clients:
                     for _ in clients.map(partial(_come, served.port), served.made.people[:size]):
                         pass
                 time.sleep(SETTLED)  # Memory is measured when idle.
-                found.append(processes.pss(served.server.pid))
+                results.append(processes.pss(served.server.pid))
             line = Line(
-                f"memory_{size}", f"memory, clients of {size:,} people connected", "MiB", found
+                f"memory_{size}", f"memory, clients of {size:,} people connected", "MiB", results
             )
             line.limit, line.limit_title = [before, before], "no clients"
-            line.targets = [Target("", max(found), MOST, "MiB")]
+            line.targets = [Target("", max(results), MOST, "MiB")]
             yield line
 
 

@@ -39,13 +39,13 @@ def _measure(bench: Bench) -> Iterator[Line]:
 
         empty = [asking.empty(person) for person in people[:8]]
         for senders in SENDERS:
-            found = bench.interleaved(
+            result = bench.interleaved(
                 {
                     "empty": lambda: bench.requests(served.server, *empty),
                     **{str(nodes): partial(send, servers[:nodes], senders) for nodes in NODES},
                 }
             )
-            yield from _together(found, senders)
+            yield from _together(result, senders)
         yield from _foreign(bench, servers, people)
 
 
@@ -83,10 +83,10 @@ def _together(found: dict[str, Rounds], senders: int) -> Iterator[Line]:
         )
 
 
-def _each(found: Rounds, name: str) -> float:
+def _each(rounds: Rounds, name: str) -> float:
     """Seconds of this process per operation."""
-    operations = sum(sample.operations for sample in found.samples)
-    return sum(sample.counts[name] for sample in found.samples) / operations
+    operations = sum(sample.operations for sample in rounds.samples)
+    return sum(sample.counts[name] for sample in rounds.samples) / operations
 
 
 def _foreign(bench: Bench, servers: list[Running], people: list[str]) -> Iterator[Line]:
@@ -97,8 +97,8 @@ def _foreign(bench: Bench, servers: list[Running], people: list[str]) -> Iterato
         def send(asked: list[str] = asked) -> Sample:
             return bench.spread([servers[0]], *asked, beside=servers[1:2])
 
-        found = bench.interleaved({"send": send})["send"]
-        each = [s.counts["beside 0"] / s.operations for s in found.samples]
+        rounds = bench.interleaved({"send": send})["send"]
+        each = [s.counts["beside 0"] / s.operations for s in rounds.samples]
         yield Line(
             f"foreign_{senders}",
             f"message from another node with {senders} sender{'s' if senders > 1 else ''}:"

@@ -36,8 +36,8 @@ def _measure(bench: Bench) -> Iterator[Line]:
         def send(served: Served) -> Sample:
             return bench.requests(served.server, asking.send(served.made.people[0], LARGE, "topic"))
 
-        found = bench.interleaved({"none": lambda: send(quiet), "all": lambda: send(telling)})
-    none, everybody = found["none"], found["all"]
+        result = bench.interleaved({"none": lambda: send(quiet), "all": lambda: send(telling)})
+    none, everybody = result["none"], result["all"]
     line = _line("notices_none", "no email notifications", none)
     yield line
     line = _line("notices_all", f"email notifications for all {SIZES[LARGE]:,}", everybody)
@@ -58,15 +58,15 @@ def turn_on(served: Served, setting: str) -> None:
         raise BenchError(f"the settings could not be changed: {answer[:200]!r}")
 
 
-def _line(name: str, title: str, found: Rounds) -> Line:
+def _line(name: str, title: str, rounds: Rounds) -> Line:
     return Line(
         name,
         f"POST /messages, channel of {SIZES[LARGE]:,}: {title}",
         "ms",
-        found.medians(),
-        found.p99(),
-        cpu=found.cpu,
-        generator=found.generator,
+        rounds.medians(),
+        rounds.p99(),
+        cpu=rounds.cpu,
+        generator=rounds.generator,
     )
 
 

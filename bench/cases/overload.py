@@ -73,9 +73,9 @@ def _accepted(count: int, storm: Sample, capacity: Sample) -> Line:
 
 
 def _latency(name: str, title: str, storm: Sample, of: str, bound: float) -> Line:
-    found = storm.more[of]
-    line = Line(f"overload_{name}", f"overload: {title}", "ms", [median(found)])
-    line.p99 = quantile(found, 0.99)
+    results = storm.more[of]
+    line = Line(f"overload_{name}", f"overload: {title}", "ms", [median(results)])
+    line.p99 = quantile(results, 0.99)
     line.targets = [Target("p99", line.p99, bound, "ms")]
     return line
 

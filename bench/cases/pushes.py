@@ -74,17 +74,17 @@ def _of_direct_messages(bench: Bench, service: PushService, served: Served) -> L
             told.append(service.arrivals(1)[0] - begun)
         used = processes.cpu(served.server.pid) - used
         rounds.append(Sample(len(told), sum(told), told, used, more={"sent": sent}))
-    found = Rounds(rounds)
+    result = Rounds(rounds)
     return Line(
         "pushes_direct",
         "from POST /messages to the push of a direct message",
         "ms",
-        found.medians(),
-        found.p99(),
-        limit=found.medians("sent"),
+        result.medians(),
+        result.p99(),
+        limit=result.medians("sent"),
         limit_title="response to the sender",
-        cpu=found.cpu,
-        targets=[Target("p99", found.p99(), SOON, "ms")],
+        cpu=result.cpu,
+        targets=[Target("p99", result.p99(), SOON, "ms")],
     )
 
 
@@ -108,18 +108,18 @@ def _of_a_channel(
         grown = max(grown, processes.peak(served.server.pid) - before)
         told = [one - begun for one in came]
         rounds.append(Sample(count, came[-1] - came[0], told, used))
-    found = Rounds(rounds)
+    result = Rounds(rounds)
     title = f"push to {count:,} subscribers of a channel"
     yield Line(
         "pushes_rate",
         f"{title}, rate",
         "/s",
-        found.rates(),
+        result.rates(),
         limit=[1 / one for one in alone],
         limit_title="encrypted",
-        cpu=found.cpu,
+        cpu=result.cpu,
         targets=[
-            Target("CPU relative to a direct message", found.cpu / of_direct, MOST_CPU, "x"),
+            Target("CPU relative to a direct message", result.cpu / of_direct, MOST_CPU, "x"),
             Target("peak memory", grown, MOST_MEMORY, "MiB"),
         ],
     )
@@ -127,8 +127,8 @@ def _of_a_channel(
         "pushes_channel",
         f"{title}, from POST /messages to each push",
         "ms",
-        found.medians(),
-        found.p99(),
+        result.medians(),
+        result.p99(),
     )
 
 

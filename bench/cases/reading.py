@@ -58,14 +58,14 @@ def _measure(bench: Bench) -> Iterator[Line]:
     served = bench.served(OLD_COMPANY)
     person = served.made.people[0]
     narrows = {
-        name: one
-        for name, one in _narrows(served.made.archive).items()
-        if one[2] is not None or not bench.quick
+        name: narrow
+        for name, narrow in _narrows(served.made.archive).items()
+        if narrow[2] is not None or not bench.quick
     }
     asked = {name: asking.newest(person, narrow) for name, (_, narrow, _) in narrows.items()}
     for request in asked.values():
         asking.asked(served.port, request)
-    found = bench.interleaved(
+    result = bench.interleaved(
         {
             "rows": lambda: _rows(served.made, bench.seconds / 4),
             **{
@@ -74,9 +74,9 @@ def _measure(bench: Bench) -> Iterator[Line]:
             },
         }
     )
-    limit = found["rows"].medians()
+    limit = result["rows"].medians()
     for name, (title, _, bound) in narrows.items():
-        rounds = found[name]
+        rounds = result[name]
         line = Line(
             f"read_{name}", f"GET /messages, 1,000,000 messages: {title}", "ms", rounds.medians()
         )
@@ -101,17 +101,17 @@ def _after_others(bench: Bench) -> Iterator[Line]:
     """The newest page of someone who didn't receive many newer messages, compared with someone who
     received all of them."""
     with bench.fresh(COMPANY, prepare=_others_wrote) as served:
-        one, other = served.made.people[0], served.made.usual
-        found = bench.interleaved(
+        text, other = served.made.people[0], served.made.usual
+        result = bench.interleaved(
             {
-                "one": partial(bench.requests, served.server, asking.newest(one, [])),
+                "one": partial(bench.requests, served.server, asking.newest(text, [])),
                 "other": partial(bench.requests, served.server, asking.newest(other, [])),
             }
         )
-    rounds = found["other"]
+    rounds = result["other"]
     title = f"GET /messages, {OTHERS:,} newer messages not received: newest 100"
     line = Line("read_after_others", title, "ms", rounds.medians(), rounds.p99())
-    line.limit, line.limit_title = found["one"].medians(), "received"
+    line.limit, line.limit_title = result["one"].medians(), "received"
     line.cpu, line.generator = rounds.cpu, rounds.generator
     yield line
 
@@ -131,19 +131,19 @@ def _little(bench: Bench) -> Iterator[Line]:
     none of them, and in a large channel without the word."""
     with bench.fresh(OLD_COMPANY, prepare=_quiet_wrote) as served:
         made = served.made
-        one, nobody = made.people[0], made.organization.owner
+        text, nobody = made.people[0], made.organization.owner
         common, quiet = ["search", f'"{COMMON}"'], ["channel", SMALL]
         asked = {
-            "newest": asking.newest(one, []),
-            "word": asking.newest(one, [quiet, common]),
-            "sender": asking.newest(one, [quiet, ["sender", made.archive.sender]]),
-            "link": asking.newest(one, [quiet, ["has", "link"]]),
+            "newest": asking.newest(text, []),
+            "word": asking.newest(text, [quiet, common]),
+            "sender": asking.newest(text, [quiet, ["sender", made.archive.sender]]),
+            "link": asking.newest(text, [quiet, ["has", "link"]]),
             "nowhere": asking.newest(nobody, [common]),
-            "topic": asking.newest(one, [["search", "budget"]]),
+            "topic": asking.newest(text, [["search", "budget"]]),
         }
         for request in asked.values():
             asking.asked(served.port, request)
-        found = bench.interleaved(
+        result = bench.interleaved(
             {
                 name: partial(bench.requests, served.server, request)
                 for name, request in asked.items()
@@ -157,10 +157,10 @@ def _little(bench: Bench) -> Iterator[Line]:
         "topic": f"a word in the name of a topic of {OTHERS // 2:,}, before as many others",
     }
     for name, title in titles.items():
-        rounds = found[name]
+        rounds = result[name]
         title = f"GET /messages, 1,000,000 messages: {title}"
         line = Line(f"read_little_{name}", title, "ms", rounds.medians(), rounds.p99())
-        line.limit, line.limit_title = found["newest"].medians(), "newest 100"
+        line.limit, line.limit_title = result["newest"].medians(), "newest 100"
         line.cpu, line.generator = rounds.cpu, rounds.generator
         line.targets = [Target("p50", line.value, LITTLE, "ms")]
         yield line

@@ -31,9 +31,9 @@ MESSAGES = {
 def _measure(bench: Bench) -> Iterator[Line]:
     """Render each of the messages in turn, without a server."""
     for name, content in MESSAGES.items():
-        found = Rounds([_sample(content, bench.seconds / 4) for _ in range(bench.rounds)])
+        rounds = Rounds([_sample(content, bench.seconds / 4) for _ in range(bench.rounds)])
         title = f"render a {name} message, without a server"
-        yield Line(f"render_{name.replace(' ', '_')}", title, "ms", found.medians(), found.p99())
+        yield Line(f"render_{name.replace(' ', '_')}", title, "ms", rounds.medians(), rounds.p99())
 
 
 def _sample(content: str, seconds: float) -> Sample:

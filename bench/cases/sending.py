@@ -27,7 +27,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
     def empty(senders: int) -> Sample:
         return bench.requests(served.server, *map(asking.empty, people[:senders]))
 
-    found = bench.interleaved(
+    result = bench.interleaved(
         {
             "empty": lambda: empty(1),
             "commit": lambda: commits(commit, 1, bench.seconds / 2),
@@ -35,24 +35,24 @@ def _measure(bench: Bench) -> Iterator[Line]:
             LARGE: lambda: send(LARGE, 1),
         }
     )
-    yield _limit("empty", "empty request, 1 connection", found["empty"])
-    yield _limit("commit", "bare commit of 1 row", found["commit"], of_server=False)
-    one, many = found[SMALL], found[LARGE]
-    floor = sums(found["empty"].medians(), found["commit"].medians())
+    yield _limit("empty", "empty request, 1 connection", result["empty"])
+    yield _limit("commit", "bare commit of 1 row", result["commit"], of_server=False)
+    rounds, many = result[SMALL], result[LARGE]
+    floor = sums(result["empty"].medians(), result["commit"].medians())
     for channel in (SMALL, LARGE):
-        line = _latency(channel, found[channel])
+        line = _latency(channel, result[channel])
         line.limit, line.limit_title = floor, "request + commit"
         if channel == SMALL:
             line.targets = [
                 Target("p50", line.value, 0.002, "ms"),
-                Target("p99", one.p99(), 0.006, "ms"),
+                Target("p99", rounds.p99(), 0.006, "ms"),
             ]
         else:
-            of_small = median(ratios(many.medians(), one.medians()))
+            of_small = median(ratios(many.medians(), rounds.medians()))
             line.targets = [Target("relative to channel of 10", of_small, 1.1, "x")]
         yield line
 
-    found = bench.interleaved(
+    result = bench.interleaved(
         {
             "empty": lambda: empty(SENDERS),
             "commit": lambda: commits(commit, SENDERS, bench.seconds / 2),
@@ -60,14 +60,14 @@ def _measure(bench: Bench) -> Iterator[Line]:
             LARGE: lambda: send(LARGE, SENDERS),
         }
     )
-    limit = found["empty"].rates()
-    yield _limit("empty_8", f"empty requests, {SENDERS} connections", found["empty"], is_rate=True)
+    limit = result["empty"].rates()
+    yield _limit("empty_8", f"empty requests, {SENDERS} connections", result["empty"], is_rate=True)
     groups = f"bare commits of {SENDERS} rows"
-    rows = _limit("commit_8", groups, found["commit"], is_rate=True, of_server=False)
+    rows = _limit("commit_8", groups, result["commit"], is_rate=True, of_server=False)
     rows.rounds = [rate * SENDERS for rate in rows.rounds]
     yield rows
     for channel in (SMALL, LARGE):
-        rates = found[channel].rates()
+        rates = result[channel].rates()
         yield Line(
             f"send_8_{channel}",
             f"POST /messages, {SENDERS} senders, channel of {SIZES[channel]:,}",
@@ -85,37 +85,37 @@ def _measure(bench: Bench) -> Iterator[Line]:
                     at_least=True,
                 ),
             ],
-            cpu=found[channel].cpu,
-            generator=found[channel].generator,
+            cpu=result[channel].cpu,
+            generator=result[channel].generator,
             more={
-                "p50_seconds": median(found[channel].medians()),
-                "p99_seconds": found[channel].p99(),
+                "p50_seconds": median(result[channel].medians()),
+                "p99_seconds": result[channel].p99(),
             },
         )
 
 
-def _latency(channel: str, found: Rounds) -> Line:
+def _latency(channel: str, rounds: Rounds) -> Line:
     return Line(
         f"send_{channel}",
         f"POST /messages, 1 sender, channel of {SIZES[channel]:,}",
         "ms",
-        found.medians(),
-        found.p99(),
-        cpu=found.cpu,
-        generator=found.generator,
+        rounds.medians(),
+        rounds.p99(),
+        cpu=rounds.cpu,
+        generator=rounds.generator,
     )
 
 
 def _limit(
-    name: str, title: str, found: Rounds, *, is_rate: bool = False, of_server: bool = True
+    name: str, title: str, rounds: Rounds, *, is_rate: bool = False, of_server: bool = True
 ) -> Line:
     """A limit as a line of its own."""
     line = Line(name, f"limit: {title}", "/s" if is_rate else "ms", [])
-    line.rounds = found.rates() if is_rate else found.medians()
+    line.rounds = rounds.rates() if is_rate else rounds.medians()
     if not is_rate:
-        line.p99 = found.p99()
+        line.p99 = rounds.p99()
     if of_server:
-        line.cpu, line.generator = found.cpu, found.generator
+        line.cpu, line.generator = rounds.cpu, rounds.generator
     return line
 
 

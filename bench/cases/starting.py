@@ -15,9 +15,9 @@ from bench.report import Line
 
 
 def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind((asking.HOST, 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind((asking.HOST, 0))
+        return int(listener.getsockname()[1])
 
 
 def _bare(bench: Bench) -> float:
@@ -30,7 +30,7 @@ def _bare(bench: Bench) -> float:
 def _measure(bench: Bench) -> Iterator[Line]:
     with bench.datasets.copied(TEAM) as team, bench.datasets.copied(OLD_COMPANY) as company:
         sets = {"small": (team, 0.6), "5,000 users, 1,000,000 messages": (company, 2.0)}
-        found: dict[str, list[float]] = {title: [] for title in sets}
+        result: dict[str, list[float]] = {title: [] for title in sets}
         limits: list[float] = []
         for _ in range(2 if bench.quick else 5):
             limits.append(_bare(bench))
@@ -41,12 +41,12 @@ def _measure(bench: Bench) -> Iterator[Line]:
                     path, made.config.database_url, "--port", str(port)
                 )
                 request = asking.empty(made.people[0])
-                found[title].append(
+                result[title].append(
                     serving.started(command, port, request, bench.directory / "start.log")
                 )
     for title, (_, bound) in sets.items():
         line = Line(f"start_{title.split()[0]}", f"startup to first response, {title}", "s", [])
-        line.rounds = found[title]
+        line.rounds = result[title]
         line.limit, line.limit_title = limits, "bare protocol"
         line.targets = [Target("", line.value, bound, "s")]
         yield line

@@ -24,14 +24,14 @@ def _names(size: int) -> list[str]:
 
 
 def _operations(c: Company, size: int) -> Iterator[tuple[str, Callable[[], Any]]]:
-    one, other, third, last = _names(size)
+    text, other, third, last = _names(size)
     # The other clients send and read during this time.
     yield "nothing", partial(time.sleep, QUIET_SECONDS)
-    yield f"resolve {size:,}", partial(c.move, one, topic=f"✔ {one}")
-    yield f"rename {size:,}", partial(c.move, one, topic=f"renamed {size}")
+    yield f"resolve {size:,}", partial(c.move, text, topic=f"✔ {text}")
+    yield f"rename {size:,}", partial(c.move, text, topic=f"renamed {size}")
     narrow = ("channel", LARGE), ("topic", f"renamed {size}")
     yield f"a page of {size:,}", partial(c.page, None, *narrow)
-    yield f"merge {size:,} with another", partial(c.move, one, topic=other)
+    yield f"merge {size:,} with another", partial(c.move, text, topic=other)
     yield f"move {size:,} to a private channel", partial(c.move, third, stream_id=c.private)
     delete = f"POST /streams/{c.large}/delete_topic"
     yield f"delete {size:,}", partial(c.repeat, delete, topic_name=last)
@@ -39,9 +39,9 @@ def _operations(c: Company, size: int) -> Iterator[tuple[str, Callable[[], Any]]
 
 def _measure(bench: Bench) -> Iterator[Line]:
     with bench.datasets.copied(COMPANY) as made:
-        one = made.organization
-        large = one.first_channel_id + one.channels + 2
-        senders = range(one.first_user_id, one.first_user_id + 50)
+        organization = made.organization
+        large = organization.first_channel_id + organization.channels + 2
+        senders = range(organization.first_user_id, organization.first_user_id + 50)
         topics: dict[str, range] = {}
         for size in SIZES:
             names = _names(size)
@@ -50,7 +50,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
         with measured(made) as server:
             company = Company(made, server, topics)
             with listening(server.port, [company.owner, *company.people[:LISTENERS]]):
-                every = (one for size in SIZES for one in _operations(company, size))
+                every = (operation for size in SIZES for operation in _operations(company, size))
                 for number, (title, operation) in enumerate(every):
                     began = time.perf_counter()
                     line = measured_line(bench, number, title, company, operation)

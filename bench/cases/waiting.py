@@ -49,17 +49,17 @@ def _measure(bench: Bench) -> Iterator[Line]:
         line.targets = [Target("", line.value, 12 * 1024, "KiB")]
         yield line
 
-        found = bench.interleaved(
+        result = bench.interleaved(
             {name: partial(bench.fleet, server, name, "bursts") for name, server in servers.items()}
         )
-        yield _limit(count, found["bare"])
-        yield _burst(count, found)
+        yield _limit(count, result["bare"])
+        yield _burst(count, result)
         for name in servers:
             bench.part(name)
 
         for name, server in servers.items():
             gathered(server, name, waiting[:CYCLING])
-        found = bench.interleaved(
+        result = bench.interleaved(
             {
                 "bare": partial(bench.fleet, bare, "bare", "cycles"),
                 "cycles": partial(bench.fleet, served.server, "ours", "cycles"),
@@ -68,8 +68,8 @@ def _measure(bench: Bench) -> Iterator[Line]:
         )
         for name in servers:
             bench.part(name)
-        yield _cycles(found)
-        yield _flood(found)
+        yield _cycles(result)
+        yield _flood(result)
 
 
 def _limit(count: int, bare: Rounds) -> Line:

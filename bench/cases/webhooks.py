@@ -52,22 +52,22 @@ def _measure(bench: Bench) -> Iterator[Line]:
         def message(served: Served) -> Sample:
             return bench.requests(served.server, asking.send(served.made.people[0], SMALL, "topic"))
 
-        found = bench.interleaved(
+        result = bench.interleaved(
             {"message": lambda: message(quiet), "hook": lambda: bench.requests(quiet.server, hook)}
         )
-        yield _line("webhooks_message", "POST /messages, for comparison", found["message"])
-        line = _line("webhooks_in", "POST /external/github, 3 commits", found["hook"])
-        ratio = found["hook"].cpu / found["message"].cpu
+        yield _line("webhooks_message", "POST /messages, for comparison", result["message"])
+        line = _line("webhooks_in", "POST /external/github, 3 commits", result["hook"])
+        ratio = result["hook"].cpu / result["message"].cpu
         line.targets = [Target("CPU relative to a message", ratio, MOST, "x")]
         yield line
         # The same messages to a bot without a service, to subtract their own cost.
         grown = _grown(busy, bot_type=3, payload_url=json.dumps(DEAD)) - _grown(quiet)
-        found = bench.interleaved({"none": lambda: message(quiet), "all": lambda: message(busy)})
+        result = bench.interleaved({"none": lambda: message(quiet), "all": lambda: message(busy)})
         line = _line(
-            "webhooks_waiting", f"POST /messages, {WAITING:,} pending webhook calls", found["all"]
+            "webhooks_waiting", f"POST /messages, {WAITING:,} pending webhook calls", result["all"]
         )
-        ratio = found["all"].cpu / found["none"].cpu
-        line.limit, line.limit_title = found["none"].medians(), "none pending"
+        ratio = result["all"].cpu / result["none"].cpu
+        line.limit, line.limit_title = result["none"].medians(), "none pending"
         line.targets = [
             Target("CPU relative to none pending", ratio, MOST_BESIDE, "x"),
             Target("memory for the calls", grown, MOST_MEMORY, "MiB"),
@@ -79,10 +79,10 @@ def _made(served: Served, **values: object) -> tuple[int, str]:
     """Create a bot. Return its ID and key."""
     owner = served.made.organization.owner
     answer = asking.asked(served.port, asking.form("POST", "/bots", owner, values))
-    found = json.loads(answer.partition(b"\r\n\r\n")[2])
-    if found["result"] != "success":
-        raise BenchError(f"no bot could be made: {found}")
-    return found["user_id"], found["api_key"]
+    result = json.loads(answer.partition(b"\r\n\r\n")[2])
+    if result["result"] != "success":
+        raise BenchError(f"no bot could be made: {result}")
+    return result["user_id"], result["api_key"]
 
 
 def _hook(served: Served) -> str:
@@ -112,15 +112,15 @@ def _grown(served: Served, **bot: object) -> int:
     return processes.pss(served.server.pid) - before
 
 
-def _line(name: str, title: str, found: Rounds) -> Line:
+def _line(name: str, title: str, rounds: Rounds) -> Line:
     return Line(
         name,
         title,
         "ms",
-        found.medians(),
-        found.p99(),
-        cpu=found.cpu,
-        generator=found.generator,
+        rounds.medians(),
+        rounds.p99(),
+        cpu=rounds.cpu,
+        generator=rounds.generator,
     )
 
 

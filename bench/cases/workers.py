@@ -25,31 +25,31 @@ CYCLING = 1_000
 def _measure(bench: Bench) -> Iterator[Line]:
     with ExitStack() as stack:
         served = {n: stack.enter_context(bench.fresh(COMPANY, n)) for n in COUNTS}
-        at_rest = {n: sum(map(processes.pss, one.server.processes)) for n, one in served.items()}
+        at_rest = {n: sum(map(processes.pss, item.server.processes)) for n, item in served.items()}
         # Reads first: most of these readers don't receive the messages sent here, and each server
         # would have sent a different number of messages for them to skip.
         yield from _work(bench, served, "newest", "GET /messages, newest 100", _reads)
         yield from _work(bench, served, "send", "POST /messages", _sends)
-        for count, one in served.items():
-            people = list(islice(cycle(one.made.people[: SIZES[LARGE]]), CYCLING))
+        for count, item in served.items():
+            people = list(islice(cycle(item.made.people[: SIZES[LARGE]]), CYCLING))
             send = asking.send(people[0], LARGE, "waiting")
-            bench.gather(f"of {count}", one.server, people, send)
-        found = bench.interleaved(
+            bench.gather(f"of {count}", item.server, people, send)
+        result = bench.interleaved(
             {
-                str(count): partial(bench.fleet, one.server, f"of {count}", "cycles")
-                for count, one in served.items()
+                str(count): partial(bench.fleet, item.server, f"of {count}", "cycles")
+                for count, item in served.items()
             }
         )
         yield from _lines(
-            "cycles", f"deliver and poll again, {CYCLING:,} clients", found, of="answers"
+            "cycles", f"deliver and poll again, {CYCLING:,} clients", result, of="answers"
         )
         for count in served:
             bench.part(f"of {count}")
-        for count, one in served.items():
+        for count, item in served.items():
             line = Line(
                 f"workers_memory_{count}", f"memory, 5,200 users, {_words(count)}, busy", "MiB", []
             )
-            line.rounds = [float(sum(map(processes.pss, one.server.processes)))]
+            line.rounds = [float(sum(map(processes.pss, item.server.processes)))]
             line.more = {"at_rest": at_rest[count], "of_each": line.value / count}
             yield line
 
@@ -61,13 +61,13 @@ def _work(
     title: str,
     requests: Callable[[list[str]], list[str]],
 ) -> Iterator[Line]:
-    found = bench.interleaved(
+    result = bench.interleaved(
         {
-            str(count): partial(bench.requests, one.server, *requests(one.made.people[:ASKING]))
-            for count, one in served.items()
+            str(count): partial(bench.requests, item.server, *requests(item.made.people[:ASKING]))
+            for count, item in served.items()
         }
     )
-    yield from _lines(name, f"{title}, {ASKING} connections", found)
+    yield from _lines(name, f"{title}, {ASKING} connections", result)
 
 
 def _lines(name: str, title: str, found: dict[str, Rounds], of: str = "") -> Iterator[Line]:
@@ -85,11 +85,11 @@ def _lines(name: str, title: str, found: dict[str, Rounds], of: str = "") -> Ite
 
 
 def _sends(people: list[str]) -> list[str]:
-    return [asking.send(one, SMALL, f"topic {n}") for n, one in enumerate(people)]
+    return [asking.send(person, SMALL, f"topic {n}") for n, person in enumerate(people)]
 
 
 def _reads(people: list[str]) -> list[str]:
-    return [asking.newest(one, []) for one in people]
+    return [asking.newest(person, []) for person in people]
 
 
 def _words(count: int) -> str:

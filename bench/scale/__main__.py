@@ -78,14 +78,13 @@ def main() -> None:
         for senders in SENDERS:
             for nodes in NODES:
                 rate = run.rate(nodes, senders)
-                found = simulated(costs, run.setup(nodes, senders)).rate
-                off = found / rate - 1
+                predicted = simulated(costs, run.setup(nodes, senders)).rate
+                off = predicted / rate - 1
                 if run.forwards:
                     worst = max(worst, abs(off))
                 way = "forwarding" if run.forwards else "taking turns"
-                print(
-                    f"| {way} | {senders} | {nodes} | {rate:,.0f}/s | {found:,.0f}/s | {off:+.0%} |"
-                )
+                rates = f"{rate:,.0f}/s | {predicted:,.0f}/s"
+                print(f"| {way} | {senders} | {nodes} | {rates} | {off:+.0%} |")
     if worst > WITHIN:
         raise SystemExit(f"The simulation is off by {worst:.0%}: it tells nothing.")
     print()
@@ -153,17 +152,23 @@ def fitted(runs: Sequence[Run]) -> Costs:
         for run in runs:
             for nodes, senders in product(NODES, SENDERS):
                 setup, measured = run.setup(nodes, senders), run.of(nodes, senders)
-                found = simulated(costs, replace(setup, seconds=FIT_SECONDS))
-                often = [1.0, 1 / found.group, found.wakes, nodes - 1.0, 2 * found.forwarded]
+                predicted = simulated(costs, replace(setup, seconds=FIT_SECONDS))
+                often = [
+                    1.0,
+                    1 / predicted.group,
+                    predicted.wakes,
+                    nodes - 1.0,
+                    2 * predicted.forwarded,
+                ]
                 rows.append((often, measured["server_cpu_per_operation"]))
                 database_rows.append(
-                    ([1.0, 1 / found.group], measured["database_cpu_per_operation"])
+                    ([1.0, 1 / predicted.group], measured["database_cpu_per_operation"])
                 )
                 if (nodes, senders) == (1, min(SENDERS)):
-                    late.append(senders / found.rate - senders / measured["value"])
+                    late.append(senders / predicted.rate - senders / measured["value"])
             for senders in (1, 8):
-                found = simulated(costs, replace(run.setup(1, senders), seconds=FIT_SECONDS))
-                idle = [0.0, 0.0, found.idle_wakes, 1.0, 0.0]
+                predicted = simulated(costs, replace(run.setup(1, senders), seconds=FIT_SECONDS))
+                idle = [0.0, 0.0, predicted.idle_wakes, 1.0, 0.0]
                 rows.append((idle, run.lines[f"foreign_{senders}"]["value"]))
         parts, of_database = _solved(rows, parts), _solved(database_rows, of_database)
         wait = max(wait - sum(late) / len(late) / 4, 0.0)
@@ -196,20 +201,20 @@ def _costs(
 def _solved(rows: Sequence[tuple[Sequence[float], float]], first: Sequence[float]) -> list[float]:
     """The non-negative costs that fit the measurements best, relative to their size: least squares,
     one cost after the other."""
-    found = list(first)
+    result = list(first)
     for _ in range(500):
-        for which in range(len(found)):
+        for which in range(len(result)):
             above = below = 0.0
             for often, measured in rows:
                 rest = sum(
                     one * cost
-                    for n, (one, cost) in enumerate(zip(often, found, strict=True))
+                    for n, (one, cost) in enumerate(zip(often, result, strict=True))
                     if n != which
                 )
                 above += often[which] * (measured - rest) / measured**2
                 below += often[which] ** 2 / measured**2
-            found[which] = max(above / below, 0.0)
-    return found
+            result[which] = max(above / below, 0.0)
+    return result
 
 
 def _of_workers(costs: Costs) -> Iterator[str]:

@@ -255,8 +255,8 @@ class _World:
         self.random = Random(1)
         count = setup.nodes + setup.listening
         if setup.cores is not None:
-            one = Machine(self.clock, setup.cores)
-            machines, self.database, self.clients = [one] * count, one, one
+            machine = Machine(self.clock, setup.cores)
+            machines, self.database, self.clients = [machine] * count, machine, machine
         else:
             # A node uses its loop, and another core for its threads.
             machines = [Machine(self.clock, 2) for _ in range(count)]
@@ -345,8 +345,8 @@ def at_most(costs: Costs, setup: Setup, seconds: float) -> float:
     low, high = 0.0, 16_000.0
     while high - low > max(50.0, low * 0.05):
         middle = (low + high) / 2
-        found = simulated(costs, replace(setup, rate=middle))
-        if found.rate >= middle * 0.97 and found.p99 <= seconds:
+        predicted = simulated(costs, replace(setup, rate=middle))
+        if predicted.rate >= middle * 0.97 and predicted.p99 <= seconds:
             low = middle
         else:
             high = middle

@@ -245,9 +245,9 @@ class Actions:
             await self._ask("POST", target, sent.sender, messages=[sent.id], op=op, flag="starred")
             sent.starred = not sent.starred
             reader = self._any_person()
-            own = [one.id for one in self._recent if one.channel_id in reader.homes]
-            if own:
-                await self._ask("POST", target, reader, messages=own, op="add", flag="read")
+            message_ids = [item.id for item in self._recent if item.channel_id in reader.homes]
+            if message_ids:
+                await self._ask("POST", target, reader, messages=message_ids, op="add", flag="read")
             self._recent.append(sent)
 
     # Channels

@@ -172,7 +172,7 @@ class Load:
         """All messages in a channel, or all direct messages, that the person can read."""
         operator, operand = ("is", "dm") if place < 0 else ("channel", place)
         narrow = [{"operator": operator, "operand": operand}]
-        found: set[int] = set()
+        result: set[int] = set()
         anchor = 0
         while True:
             asked = request(
@@ -189,11 +189,11 @@ class Load:
             status, body = await connection.answer(asked)
             if status != 200:
                 self.record.fail(f"GET /messages: {status} {body!r}")
-                return found
+                return result
             page: dict[str, Any] = msgspec.json.decode(body)
-            found |= {message["id"] for message in page["messages"]}
+            result |= {message["id"] for message in page["messages"]}
             if page["found_newest"]:
-                return found
+                return result
             anchor = page["messages"][-1]["id"]
 
 

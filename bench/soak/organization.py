@@ -55,7 +55,7 @@ class Organization(msgspec.Struct):
 async def founded(config: Config, people: int, full: int, chance: random.Random) -> Organization:
     """Create the organization and fill it through the log."""
     vault = opened_vault(config, create=True)
-    found: list[Person] = []
+    result: list[Person] = []
     async with opened_log(config, lambda _: None) as log:
         owner = await vault.credential(realms.FIRST_USER, None)
         uuid = "00000000-0000-4000-8000-000000000000"
@@ -68,28 +68,30 @@ async def founded(config: Config, people: int, full: int, chance: random.Random)
                 name = f"p{number}"
                 user = User(id=first + number, address=f"{name}@example.com", full_name=name)
                 batch[user] = await vault.credential(user.id, None)
-                found.append(Person(user.id, user.address, vault.api_key(batch[user]), []))
+                result.append(Person(user.id, user.address, vault.api_key(batch[user]), []))
             await log.submit(None, join, list(batch.items()))
         inhabitants: list[list[int]] = [[] for _ in range(CHANNELS)]
-        for number, person in enumerate(found):
+        for number, person in enumerate(result):
             homes = HOMES if number < people else FULL_CHANNELS
             for place in chance.sample(range(CHANNELS), homes):
                 inhabitants[place].append(person.id)
         channels: dict[int, str] = {}
-        for place, own in enumerate(inhabitants):
-            channel_id = await log.submit(None, open_channel, f"channel {place}", own)
+        for place, members in enumerate(inhabitants):
+            channel_id = await log.submit(None, open_channel, f"channel {place}", members)
             channels[channel_id] = f"channel {place}"
-            for user_id in own:
-                found[user_id - first].homes.append(channel_id)
-        everybody = await log.submit(None, open_channel, EVERYBODY, [person.id for person in found])
+            for user_id in members:
+                result[user_id - first].homes.append(channel_id)
+        everybody = await log.submit(
+            None, open_channel, EVERYBODY, [person.id for person in result]
+        )
     vault.close()
-    return Organization(found[:people], found[people:], channels, everybody)
+    return Organization(result[:people], result[people:], channels, everybody)
 
 
 def join(context: CommandContext, batch: Sequence[tuple[User, Credential]]) -> Decision[None]:
     """Create these accounts, unless they exist."""
     state = context.state
-    return Decision(None, [users.created(state, user, own) for user, own in batch])
+    return Decision(None, [users.created(state, user, credential) for user, credential in batch])
 
 
 def open_channel(context: CommandContext, name: str, user_ids: Sequence[int]) -> Decision[int]:

@@ -100,6 +100,6 @@ class Record:
         return len(due)
 
     def _unless_none(self, what: str, message_ids: Iterable[int]) -> None:
-        found = sorted(message_ids)
-        if found:
-            self.fail(f"{what} {len(found)} messages: {found[:8]}")
+        results = sorted(message_ids)
+        if results:
+            self.fail(f"{what} {len(results)} messages: {results[:8]}")

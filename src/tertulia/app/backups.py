@@ -71,15 +71,15 @@ async def make(settings: Config, progress: Progress) -> BackupResult:
         file = await asyncio.to_thread(_written, settings, directory, progress, now)
         try:
             await place.put_from(file.name, file)
-            found = await backups.stored_backups(place)
+            results = await backups.stored_backups(place)
             days, weeks = settings.backup_keep_days, settings.backup_keep_weeks
-            over = backups.superseded_backups(found, days, weeks, now)
-            for one in over:
-                await place.delete(one.name)
+            over = backups.superseded_backups(results, days, weeks, now)
+            for backup in over:
+                await place.delete(backup.name)
         finally:
             await place.close()
-        made = next(one for one in found if one.name == file.name)
-    return BackupResult(backup=made, deleted=[one.name for one in over])
+        made = next(backup for backup in results if backup.name == file.name)
+    return BackupResult(backup=made, deleted=[backup.name for backup in over])
 
 
 def _written(settings: Config, directory: Path, progress: Progress, now: float) -> Path:

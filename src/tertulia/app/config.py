@@ -73,18 +73,18 @@ def from_flags(flags: Mapping[str, Any]) -> dict[str, ConfigValue]:
 def from_environment(variables: Mapping[str, str]) -> dict[str, ConfigValue]:
     """Return the settings from variables, from files that variables name, and from systemd
     credentials. Raises ConfigError if one is unknown, unreadable, or set twice."""
-    found: dict[str, ConfigValue] = {}
+    values: dict[str, ConfigValue] = {}
     unknown = []
     for variable, value in sorted(variables.items()):
         if not variable.startswith(PREFIX) or is_of_services(variable, value):
             continue
         name = variable.removeprefix(PREFIX).lower()
         if name in Config.__struct_fields__:
-            _add(found, name, ConfigValue(value, variable))
+            _add(values, name, ConfigValue(value, variable))
         elif name.removesuffix(_FROM_FILE.lower()) in Config.__struct_fields__:
             text = _text_of(Path(value), f"{variable}: ")
             _add(
-                found,
+                values,
                 name.removesuffix(_FROM_FILE.lower()),
                 ConfigValue(text, f"{variable}, {value}"),
             )
@@ -92,18 +92,18 @@ def from_environment(variables: Mapping[str, str]) -> dict[str, ConfigValue]:
             unknown.append(variable)
     _require_known(unknown, "the environment")
     if directory := variables.get(_CREDENTIALS):
-        for name, one in _from_credentials(Path(directory)).items():
-            _add(found, name, one)
-    return found
+        for name, item in _from_credentials(Path(directory)).items():
+            _add(values, name, item)
+    return values
 
 
-def _add(found: dict[str, ConfigValue], name: str, given: ConfigValue) -> None:
-    if name in found:
+def _add(values: dict[str, ConfigValue], name: str, given: ConfigValue) -> None:
+    if name in values:
         raise ConfigError(
-            f"Setting {name} is set twice: by {found[name].source} and by {given.source}. Keep"
+            f"Setting {name} is set twice: by {values[name].source} and by {given.source}. Keep"
             " only one of them."
         )
-    found[name] = given
+    values[name] = given
 
 
 def _from_credentials(directory: Path) -> dict[str, ConfigValue]:
@@ -112,14 +112,15 @@ def _from_credentials(directory: Path) -> dict[str, ConfigValue]:
     except OSError:
         return {}  # They belong to the program's parent, not to this program.
     # The settings file may be a credential, too: `--config` names it.
-    own = [name for name in names if name.startswith(_CREDENTIAL) and name != FILE]
-    known = {name: name.removeprefix(_CREDENTIAL) for name in own}
+    credentials = [name for name in names if name.startswith(_CREDENTIAL) and name != FILE]
+    known = {name: name.removeprefix(_CREDENTIAL) for name in credentials}
     _require_known(
-        [name for name in own if known[name] not in Config.__struct_fields__], str(directory)
+        [name for name in credentials if known[name] not in Config.__struct_fields__],
+        str(directory),
     )
     return {
         known[name]: ConfigValue(_text_of(directory / name), f"the credential {name}")
-        for name in own
+        for name in credentials
     }
 
 
@@ -143,13 +144,13 @@ def from_file(path: Path) -> dict[str, ConfigValue]:
     """Return the settings from a TOML file. Raises ConfigError if it is unreadable or has unknown
     settings."""
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        parsed = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"Can't read {path}: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from None
-    _require_known(sorted(set(found) - set(Config.__struct_fields__)), str(path))
-    return {name: ConfigValue(value, str(path)) for name, value in found.items()}
+    _require_known(sorted(set(parsed) - set(Config.__struct_fields__)), str(path))
+    return {name: ConfigValue(value, str(path)) for name, value in parsed.items()}
 
 
 def _require_known(unknown: Iterable[str], where: str) -> None:
@@ -212,7 +213,7 @@ def load(
         raise ConfigError(
             "Setting smtp_host: external_url is required, too, because links in emails lead there."
         )
-    if not config.external_url and any(one.NEEDS_URL for one in config.sign_in):
+    if not config.external_url and any(method.NEEDS_URL for method in config.sign_in):
         raise ConfigError(
             "Setting sign_in: external_url is required, too, because providers send people back to"
             " it."
@@ -221,9 +222,9 @@ def load(
         raise ConfigError(
             f"Setting scim_method: sign_in has no method with the name '{config.scim_method}'."
         )
-    if any(isinstance(one, HeaderMethod) for one in config.sign_in):
+    if any(isinstance(method, HeaderMethod) for method in config.sign_in):
         trusted = config.proxy_trusted.replace(" ", "").split(",")
-        if any(one in {"", "*"} or one.endswith("/0") for one in trusted):
+        if any(text in {"", "*"} or text.endswith("/0") for text in trusted):
             raise ConfigError(
                 "Setting proxy_trusted: for a sign-in method of kind header, it must list the"
                 " addresses of your reverse proxies, because anyone there can sign in as anyone."
@@ -264,7 +265,7 @@ class _Found:
 
     def converted(self) -> Config:
         """Return the settings converted to their types. Raises ConfigError."""
-        values = {name: one.value for name, one in self._given.items()}
+        values = {name: value.value for name, value in self._given.items()}
         if type(workers := values.get("workers")) is int:  # In TOML: a number is none in quotes.
             values["workers"] = str(workers)
         try:
@@ -327,10 +328,10 @@ def _require_files(config: Config, environment: Mapping[str, str]) -> None:
         raise ConfigError("Setting backup_to: it can't be the directory of uploaded files.")
     if config.backup_recipients:
         try:
-            found = encrypted_backups.age_recipients(config.backup_recipients)
+            results = encrypted_backups.age_recipients(config.backup_recipients)
         except ValueError as error:
             raise ConfigError(f"Setting backup_recipients: {error}.") from None
-        if not found:
+        if not results:
             raise ConfigError("Setting backup_recipients: it doesn't contain a recipient.")
     places: list[S3Address | None] = []
     for name in ("files_url", "files_also_at"):
@@ -385,14 +386,14 @@ def _is_server(url: str) -> bool:
 
 def _networks(found: _Found, name: str, text: str) -> str:
     """Return addresses and networks separated by commas. Raises ConfigError."""
-    listed = [one.strip() for one in text.split(",") if one.strip()]
-    for one in listed:
+    listed = [name.strip() for name in text.split(",") if name.strip()]
+    for value in listed:
         try:
-            networks(one)
+            networks(value)
         except ValueError as error:
             raise found.wrong(
                 name,
-                f"is invalid: '{one}' isn't an address or network such as 10.0.0.5 or 10.0.0.0/8"
+                f"is invalid: '{value}' isn't an address or network such as 10.0.0.5 or 10.0.0.0/8"
                 f" ({error})",
             ) from None
     return ",".join(listed)

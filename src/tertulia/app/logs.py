@@ -44,7 +44,7 @@ def begin(level: str, form: str, worker: int | None = None) -> None:
 
 def are_json() -> bool:
     """Return whether lines are JSON, so that nothing else may be printed between them."""
-    return any(isinstance(one.formatter, JsonLines) for one in logging.getLogger().handlers)
+    return any(isinstance(handler.formatter, JsonLines) for handler in logging.getLogger().handlers)
 
 
 def announce(text: str, form: str) -> None:
@@ -124,7 +124,9 @@ def _second(at: int) -> str:
 
 def _behind_bar(text: str) -> str:
     """Return a line of a traceback that can neither look like a log line nor control a terminal."""
-    shown = (one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    shown = (
+        name if name.isprintable() else name.encode("unicode_escape").decode() for name in text
+    )
     return "| " + "".join(shown)
 
 

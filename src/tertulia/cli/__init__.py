@@ -57,7 +57,7 @@ class CommandLineOrigin:
 class _Program(Commands):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
-        words = [name, *(one for one in rest[:1] if one in getattr(command, "commands", ()))]
+        words = [name, *(text for text in rest[:1] if text in getattr(command, "commands", ()))]
         if name != "serve":
             origin = CommandLineOrigin(f"tertulia {' '.join(map(str, words))}")
             token = current_origin.set(origin)
@@ -85,9 +85,11 @@ def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
         word = name.replace("-", "_")
         module = importlib.import_module(f"{__name__}.{_MODULES.get(name, word)}")
         values = vars(module).values()
-        groups = (one for one in values if isinstance(one, typer.Typer) and one.info.name == name)
-        if found := next(groups, None):
-            app.add_typer(found, name=name)
+        groups = (
+            value for value in values if isinstance(value, typer.Typer) and value.info.name == name
+        )
+        if result := next(groups, None):
+            app.add_typer(result, name=name)
         else:
             examples = getattr(module, "EXAMPLES", None) or {name: module.EXAMPLE}
             app.command(name, epilog=examples[name])(getattr(module, word))

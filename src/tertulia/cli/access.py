@@ -80,14 +80,16 @@ async def list_sessions(
     of_one = None if who is None else state.sessions.of_user[account_of_person(state, who).id]
     rows = [
         {
-            "id": one.id,
-            "email": state.users[one.user_id].address,
-            "agent": one.agent,
-            "created_at": one.created_at,
-            "last_used_at": one.used_at,
+            "id": session.id,
+            "email": state.users[session.user_id].address,
+            "agent": session.agent,
+            "created_at": session.created_at,
+            "last_used_at": session.used_at,
         }
-        for one in sorted(state.sessions if of_one is None else of_one, key=lambda one: -one.id)
-        if one.lasts(caller.now, longest)
+        for session in sorted(
+            state.sessions if of_one is None else of_one, key=lambda session: -session.id
+        )
+        if session.lasts(caller.now, longest)
     ]
     columns: dict[str, Column] = {
         "ID": "id",
@@ -133,7 +135,7 @@ async def list_agents(
             "mcp_only": not key.opens_api,
             "channels": None
             if key.reach.channel_ids is None
-            else [state.channels[one].name for one in key.reach.channel_ids],
+            else [state.channels[channel_id].name for channel_id in key.reach.channel_ids],
             "direct_messages": key.reach.directs,
             "created_at": key.created_at,
             "expires_at": key.expires_at or None,
@@ -186,15 +188,15 @@ async def list_factors(
     only = None if who is None else account_of_person(state, who).id
     rows = [
         {
-            "id": one.id,
-            "email": state.users[one.user_id].address,
-            "kind": one.kind,
-            "name": one.name,
-            "created_at": one.created_at,
-            "last_used_at": one.used_at or None,
+            "id": factor.id,
+            "email": state.users[factor.user_id].address,
+            "kind": factor.kind,
+            "name": factor.name,
+            "created_at": factor.created_at,
+            "last_used_at": factor.used_at or None,
         }
-        for one in sorted(state.second_factors, key=lambda one: -one.id)
-        if not one.is_pending and only in {None, one.user_id}
+        for factor in sorted(state.second_factors, key=lambda factor: -factor.id)
+        if not factor.is_pending and only in {None, factor.user_id}
     ]
     columns: dict[str, Column] = {
         "ID": "id",
@@ -228,14 +230,14 @@ async def list_identities(
     only = None if who is None else account_of_person(state, who).id
     rows = [
         {
-            "id": one.id,
-            "email": state.users[one.user_id].address,
-            "method": one.method,
-            "subject": one.subject,
-            "linked_at": one.linked_at,
+            "id": identity.id,
+            "email": state.users[identity.user_id].address,
+            "method": identity.method,
+            "subject": identity.subject,
+            "linked_at": identity.linked_at,
         }
-        for one in sorted(state.identities, key=lambda one: -one.id)
-        if only in {None, one.user_id}
+        for identity in sorted(state.identities, key=lambda identity: -identity.id)
+        if only in {None, identity.user_id}
     ]
     columns: dict[str, Column] = {
         "USER": "email",

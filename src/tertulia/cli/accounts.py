@@ -79,23 +79,23 @@ def account_called(state: State, who: str) -> User:
 
 def account_of_person(state: State, who: str) -> User:
     """Like `account_called`, but bots are Refused."""
-    found = account_called(state, who)
-    if found.is_bot:
+    user = account_called(state, who)
+    if user.is_bot:
         raise Refused(f"'{who}' is a bot. Use `tertulia bots` instead.")
-    return found
+    return user
 
 
 def account_of_bot(state: State, who: str) -> User:
     """Like `account_called`, but people are Refused."""
-    found = account_called(state, who)
-    if not found.is_bot:
+    user = account_called(state, who)
+    if not user.is_bot:
         raise Refused(f"'{who}' is a person. Use `tertulia users` instead.")
-    return found
+    return user
 
 
 def user_ids(state: State, people: Iterable[str]) -> list[int]:
     """The distinct IDs of the accounts with these addresses or IDs."""
-    return list(dict.fromkeys(account_called(state, one).id for one in people))
+    return list(dict.fromkeys(account_called(state, person).id for person in people))
 
 
 def id_in(text: str) -> int | None:
@@ -106,11 +106,11 @@ def id_in(text: str) -> int | None:
 def having(users: Iterable[User], words: Sequence[str] | None) -> list[User]:
     """Accounts whose name or address contains all words, by ID, without the server's own bots."""
     matches = (
-        one
-        for one in users
-        if not one.is_system_bot and contains(f"{one.full_name}\n{one.address}", words)
+        user
+        for user in users
+        if not user.is_system_bot and contains(f"{user.full_name}\n{user.address}", words)
     )
-    return sorted(matches, key=lambda one: one.id)
+    return sorted(matches, key=lambda user: user.id)
 
 
 def role_name(role: Role) -> str:

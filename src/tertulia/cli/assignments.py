@@ -29,10 +29,10 @@ Shown = bool | int | str | list[str] | dict[str, Any] | None
 def split(typed: Sequence[str], known: Collection[str]) -> dict[str, str]:
     """Parse `NAME=VALUE`s. UsageError for a name that isn't known."""
     settings: dict[str, str] = {}
-    for one in typed:
-        name, equals, value = one.partition("=")
+    for text in typed:
+        name, equals, value = text.partition("=")
         if not equals:
-            raise UsageError(f"'{one}' isn't in the form NAME=VALUE.")
+            raise UsageError(f"'{text}' isn't in the form NAME=VALUE.")
         require_known(name, known)
         if name in settings:
             raise UsageError(f"'{name}' is set twice.")
@@ -55,7 +55,11 @@ def read(by: Declaration, sent: Mapping[str, str], names: Mapping[str, str]) -> 
     """Read parameters as the API does. `names` has their names in commands, by those in the API.
     UsageError if one is invalid or missing."""
     try:
-        places = {one.name: sent.get(one.name, "0") for one in declared(by) if one.in_path}
+        places = {
+            parameter.name: sent.get(parameter.name, "0")
+            for parameter in declared(by)
+            if parameter.in_path
+        }
         parsed, _ = decode(by, sent, places)
     except BadParameter as error:
         name = names.get(error.name, error.name)
@@ -70,16 +74,18 @@ def read(by: Declaration, sent: Mapping[str, str], names: Mapping[str, str]) -> 
 
 def parameter(by: Declaration, name: str) -> Parameter:
     """The declaration of a parameter."""
-    return next(one for one in declared(by) if one.name == name)
+    return next(parameter for parameter in declared(by) if parameter.name == name)
 
 
-def kind_of(one: Parameter) -> str:
+def kind_of(parameter: Parameter) -> str:
     """Describe the values that a parameter takes."""
-    if any(one.name in those for those in (REALM_SETTINGS, CHANNEL_SETTINGS, GROUP_SETTINGS)):
+    if any(parameter.name in those for those in (REALM_SETTINGS, CHANNEL_SETTINGS, GROUP_SETTINGS)):
         return "the name of a group"
-    if one.name.endswith("_stream_id") or one.name.endswith("_channel_id"):
+    if parameter.name.endswith("_stream_id") or parameter.name.endswith("_channel_id"):
         return f"the name of a channel, or {NONE}"
-    schema: Mapping[str, Any] = one.schema or msgspec.json.schema(without_unset(one.type))
+    schema: Mapping[str, Any] = parameter.schema or msgspec.json.schema(
+        without_unset(parameter.type)
+    )
     return " or ".join(dict.fromkeys(_kinds(schema)))
 
 
@@ -123,7 +129,9 @@ def group_named(state: State, text: str) -> str:
     by_name = state.groups.by_name
     group_id = by_name.get(text.casefold()) or by_name.get(_ROLES + text.casefold())
     if group_id is None:
-        system = ", ".join(one.name.removeprefix(_ROLES) for one in state.groups if one.is_system)
+        system = ", ".join(
+            group.name.removeprefix(_ROLES) for group in state.groups if group.is_system
+        )
         raise UsageError(f"Group '{text}' doesn't exist. The built-in groups are {system}.")
     return str(group_id)
 

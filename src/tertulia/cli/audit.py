@@ -42,7 +42,7 @@ async def audit(
     """
     async with opened(config) as (log, _):
         state = log.state
-        found = await log.store.read(
+        records = await log.store.read(
             audit_log.page,
             limit,
             before,
@@ -50,7 +50,7 @@ async def audit(
             user_id=None if user is None else account_called(state, user).id,
             kind=kind,
         )
-        rows = [_row(state, record_object(one)) for one in found]
+        rows = [_row(state, record_object(record)) for record in records]
     columns: dict[str, Column] = {
         "ID": "id",
         "TIME": ("timestamp", moment),
@@ -69,8 +69,8 @@ def _row(state: State, record: AuditRecordObject) -> dict[str, Any]:
 
 
 def _address(state: State, user_id: int | None) -> str | None:
-    found: User | None = None if user_id is None else state.users.get(user_id)
-    return None if found is None else found.address
+    user: User | None = None if user_id is None else state.users.get(user_id)
+    return None if user is None else user.address
 
 
 def _from(origin: OriginObject) -> str:

@@ -99,12 +99,12 @@ def backup(
             " options."
         )
     try:
-        of_each = [encrypted_backups.age_recipients(one) for one in recipients or ()]
+        of_each = [encrypted_backups.age_recipients(recipient) for recipient in recipients or ()]
     except ValueError as error:
         raise UsageError(f"--recipient: {error}.") from None
     if not all(of_each):  # An unset variable must not lead to an open backup.
         raise UsageError("--recipient is empty. Nothing was written.")
-    to = [one for some in of_each for one in some]
+    to = [value for some in of_each for value in some]
     with as_interrupts(), progress_bars() as progress:
         manifest = back_up(
             config, target, progress, with_files=with_files, compressed=compressed, encrypt_to=to
@@ -200,8 +200,8 @@ def _require_place(config: Config) -> None:
         raise UsageError("backup_to isn't set. Set it to a directory or an S3 bucket.")
 
 
-def _line(one: StoredBackup) -> str:
-    return f"{one.name}  {moment(one.at)}  {one.size / 1_000_000:.1f} MB"
+def _line(backup: StoredBackup) -> str:
+    return f"{backup.name}  {moment(backup.at)}  {backup.size / 1_000_000:.1f} MB"
 
 
 @configured

@@ -105,9 +105,9 @@ async def list_bots(
     state = caller.state
     owner_id = None if owner is None else account_of_person(state, owner).id
     rows = [
-        _shown(state, one)
-        for one in having(state.users, words)
-        if one.bot is not None and owner_id in {None, one.bot.owner_id}
+        _shown(state, user)
+        for user in having(state.users, words)
+        if user.bot is not None and owner_id in {None, user.bot.owner_id}
     ]
     return listing("bots", _COLUMNS, rows)
 

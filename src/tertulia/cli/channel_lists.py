@@ -23,7 +23,7 @@ from tertulia.wire.http.parameters import IntPath, Params
 _folders = ManagedNoun(
     "folders",
     "Manage channel folders: list, create, change, archive, and reorder them.",
-    one="folder",
+    singular="folder",
     records=folder_verbs.in_order,
     shown=fields("name", "description", "is_archived"),
     columns=("name", "description", "is_archived"),
@@ -60,9 +60,9 @@ class DescribedDefaultGroup(Params, kw_only=True, frozen=True):
     description: str | None = None
 
 
-def _shown(state: State, one: DefaultChannelGroup) -> dict[str, Shown]:
-    channels = [state.channels[channel_id].name for channel_id in one.channel_ids]
-    return {"name": one.name, "description": one.description, "channels": channels}
+def _shown(state: State, group: DefaultChannelGroup) -> dict[str, Shown]:
+    channels = [state.channels[channel_id].name for channel_id in group.channel_ids]
+    return {"name": group.name, "description": group.description, "channels": channels}
 
 
 def _channel(state: State, text: str) -> str:
@@ -77,7 +77,7 @@ def _sent(state: State, _: Any, typed: Mapping[str, str]) -> dict[str, str]:
     sent = dict(typed)
     text = sent.get("channels", "[").strip()
     if not text.startswith("["):
-        names = [_channel(state, one) for one in text.split(",") if one.strip()]
+        names = [_channel(state, name) for name in text.split(",") if name.strip()]
         sent["channels"] = msgspec.json.encode(names).decode()
     return sent
 
@@ -97,7 +97,7 @@ _groups = ManagedNoun(
     "default-groups",
     "Manage groups of default channels, which new users can choose from. (To subscribe all new"
     " users to a channel: `channels change NAME is_default=true`.)",
-    one="default group",
+    singular="default group",
     records=by_id("default_channel_groups"),
     shown=_shown,
     columns=("name", "description", "channels"),

@@ -64,8 +64,8 @@ def _setting(state: State, channel: Channel, name: str) -> Shown:
         return str(value.value)
     if name == "retention_days":
         return limit_json(value, FOR_EVER)
-    found: Shown = value
-    return found
+    result: Shown = value
+    return result
 
 
 def _sent(state: State, _: Any, typed: Mapping[str, str]) -> dict[str, str]:
@@ -76,7 +76,7 @@ def _sent(state: State, _: Any, typed: Mapping[str, str]) -> dict[str, str]:
             return text
         if text == NONE:
             return "null"
-        named = [one.id for one in state.folders if one.name.casefold() == text.casefold()]
+        named = [folder.id for folder in state.folders if folder.name.casefold() == text.casefold()]
         if not named:
             raise UsageError(f"Folder '{text}' doesn't exist.")
         return str(named[0])
@@ -108,7 +108,7 @@ class Channels(ManagedNoun):
 _channels = Channels(
     "channels",
     "Manage channels and their subscribers.",
-    one="channel",
+    singular="channel",
     records=by_id("channels"),
     shown=_shown,
     columns={
@@ -145,9 +145,9 @@ async def list_channels(
 ) -> Printed:
     """List channels, including private ones, or find some by words in their names."""
     matches = [
-        one
-        for one in _channels.records(caller.state)
-        if one.is_archived is archived and contains(one.name, words)
+        record
+        for record in _channels.records(caller.state)
+        if record.is_archived is archived and contains(record.name, words)
     ]
     return _channels.listed(caller.state, matches)
 
@@ -219,16 +219,16 @@ async def unarchive(caller: Caller, which: Which) -> Printed:
 async def subscribers(caller: Caller, which: Which) -> Printed:
     """List the people and bots that are subscribed to a channel."""
     state = caller.state
-    found = (state.users[i] for i in state.subscribers(_channels.found(state, which).id))
+    users = (state.users[i] for i in state.subscribers(_channels.found(state, which).id))
     rows = [
         {
-            "user_id": one.id,
-            "email": one.address,
-            "full_name": one.full_name,
-            "role": "bot" if one.is_bot else role_name(one.role),
-            "status": status_of(one),
+            "user_id": user.id,
+            "email": user.address,
+            "full_name": user.full_name,
+            "role": "bot" if user.is_bot else role_name(user.role),
+            "status": status_of(user),
         }
-        for one in found
+        for user in users
     ]
     columns = {"ID": "user_id", "EMAIL": "email", "NAME": "full_name", "ROLE": "role"}
     return listing("subscribers", columns, rows)

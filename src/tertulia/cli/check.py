@@ -210,9 +210,9 @@ def _log(connection: Connection) -> tuple[bool, str]:
     extent = consistency.extent(connection)
     if extent.is_contiguous:
         return True, f"entries {extent.pruned + 1} to {extent.head}, without gaps"
-    found = counted(extent.entries, "entry", "entries")
+    text = counted(extent.entries, "entry", "entries")
     return False, (
-        f"expected entries {extent.pruned + 1} to {extent.head}, but found {found}"
+        f"expected entries {extent.pruned + 1} to {extent.head}, but found {text}"
         f" from {extent.first} to {extent.last}"
     )
 

@@ -50,7 +50,9 @@ def listing(name: str, columns: Mapping[str, Column], rows: Sequence[Row]) -> Pr
 
 def cells_of(row: Row, columns: Mapping[str, Column]) -> list[str]:
     """A row's values as text."""
-    fields = (one if isinstance(one, tuple) else (one, cell) for one in columns.values())
+    fields = (
+        column if isinstance(column, tuple) else (column, cell) for column in columns.values()
+    )
     return [write(row[field]) for field, write in fields]
 
 
@@ -145,8 +147,16 @@ def _command(act: Callable[..., Any], carry_out: Callable[..., Any]) -> Callable
         if printed is not None:
             show(printed, as_json=as_json)
 
-    typed = [one for one in list(parameters.values())[1:] if one.name not in common]
-    _declare(run, [one.replace(kind=one.KEYWORD_ONLY) for one in (*typed, *common.values())])
+    typed = [
+        parameter for parameter in list(parameters.values())[1:] if parameter.name not in common
+    ]
+    _declare(
+        run,
+        [
+            parameter.replace(kind=parameter.KEYWORD_ONLY)
+            for parameter in (*typed, *common.values())
+        ],
+    )
     run.__name__, run.__doc__ = act.__name__, act.__doc__
     return run
 

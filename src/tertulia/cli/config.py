@@ -89,13 +89,13 @@ def _list() -> None:
     from rich.markup import escape
 
     console = Console(soft_wrap=True, highlight=False)
-    for one in described_settings():
-        limits = f" {one.limits}" if one.limits else ""
+    for setting in described_settings():
+        limits = f" {setting.limits}" if setting.limits else ""
         console.print(
-            f"[bold]{one.name}[/bold]  {one.type}{escape(limits)},"
-            f" default {escape(_toml(one.default))}, {one.variable}"
+            f"[bold]{setting.name}[/bold]  {setting.type}{escape(limits)},"
+            f" default {escape(_toml(setting.default))}, {setting.variable}"
         )
-        console.print(f"  {escape(one.about)}\n")
+        console.print(f"  {escape(setting.about)}\n")
 
 
 def _limits(meta: Meta) -> str:

@@ -84,7 +84,7 @@ def export(
         lines.append(f"{counted(len(done.missing), 'uploaded file')} missing from storage: {shown}")
     if done.lost:
         lines.append("Not in the file, because Zulip's form has no place for it:")
-        lines += [f"- {one}" for one in done.lost]
+        lines += [f"- {text}" for text in done.lost]
         lines.append("A backup (`tertulia backup`) keeps everything.")
     written = {
         "file": str(file),

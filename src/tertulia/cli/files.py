@@ -45,15 +45,15 @@ _COLUMNS: Final[dict[str, Column]] = {
 }
 
 
-def _shown(state: State, one: Attachment) -> dict[str, Any]:
+def _shown(state: State, attachment: Attachment) -> dict[str, Any]:
     return {
-        "id": one.id,
-        "name": one.name,
-        "email": state.users[one.user_id].address,
-        "size": one.size,
-        "media_type": one.media_type,
-        "uploaded_at": one.created_at,
-        "messages": state.uploads.claims_of.count(one.id),
+        "id": attachment.id,
+        "name": attachment.name,
+        "email": state.users[attachment.user_id].address,
+        "size": attachment.size,
+        "media_type": attachment.media_type,
+        "uploaded_at": attachment.created_at,
+        "messages": state.uploads.claims_of.count(attachment.id),
     }
 
 
@@ -102,17 +102,17 @@ async def list_files(
     state = caller.state
     whose = None if of is None else account_called(state, of).id
     matches = [
-        one
-        for one in (state.attachments if whose is None else state.uploads.of_user[whose])
-        if one.size >= least * _MIB
-        and one.media_type.startswith(kind)
-        and one.created_at <= caller.now - older * _DAY
-        and contains(one.name, words)
-        and not (unlinked and state.uploads.claims_of.count(one.id))
+        attachment
+        for attachment in (state.attachments if whose is None else state.uploads.of_user[whose])
+        if attachment.size >= least * _MIB
+        and attachment.media_type.startswith(kind)
+        and attachment.created_at <= caller.now - older * _DAY
+        and contains(attachment.name, words)
+        and not (unlinked and state.uploads.claims_of.count(attachment.id))
     ]
-    matches.sort(key=lambda one: (-one.size, one.id))
-    size = sum(one.size for one in matches)
-    rows = [_shown(state, one) for one in matches[:limit]]
+    matches.sort(key=lambda attachment: (-attachment.size, attachment.id))
+    size = sum(match.size for match in matches)
+    rows = [_shown(state, match) for match in matches[:limit]]
     total = f"{counted(len(matches), 'file')}, {mib(size)}"
     if len(matches) > limit:
         total += f"; showing the largest {limit}"

@@ -40,9 +40,9 @@ def facts_of(state: State, owner: str, *, serving: bool) -> Facts:
     """The facts about an organization."""
     return Facts(
         owner=owner,
-        people=sum(one.is_active and not one.is_bot for one in state.users),
+        people=sum(user.is_active and not user.is_bot for user in state.users),
         invited=len(state.invitations),
-        channels=sum(not one.is_archived for one in state.channels),
+        channels=sum(not channel.is_archived for channel in state.channels),
         serving=serving,
     )
 
@@ -107,7 +107,7 @@ def lines_of(config: Config, steps: Sequence[SetupStep]) -> list[str]:
     return [
         f"First steps: {done} of {len(steps)} done. (Settings go in tertulia.toml in the data"
         " directory, or in TERTULIA_… environment variables.)",
-        *(f"  [{'x' if one.done else ' '}] {one.name:<8}  {one.about}" for one in steps),
+        *(f"  [{'x' if step.done else ' '}] {step.name:<8}  {step.about}" for step in steps),
         f"Run `tertulia first-steps{at}` to see this list again, and `tertulia check{at}` to check"
         " the installation.",
     ]

@@ -27,21 +27,21 @@ from tertulia.wire.api.groups.endpoints import (
 _ROLES: Final = "role:"
 
 
-def _called(one: UserGroup) -> str:
-    return one.name.removeprefix(_ROLES)
+def _called(group: UserGroup) -> str:
+    return group.name.removeprefix(_ROLES)
 
 
-def _shown(state: State, one: UserGroup) -> dict[str, Shown]:
-    status = "deactivated" if one.deactivated else "active"
-    direct = sorted(state.memberships.direct_members(one))
+def _shown(state: State, group: UserGroup) -> dict[str, Shown]:
+    status = "deactivated" if group.deactivated else "active"
+    direct = sorted(state.memberships.direct_members(group))
     return {
-        "name": _called(one),
-        "status": "of a role" if one.is_system else status,
-        "people": len(state.memberships.members(one.id)),
-        "description": one.description,
+        "name": _called(group),
+        "status": "of a role" if group.is_system else status,
+        "people": len(state.memberships.members(group.id)),
+        "description": group.description,
         "members": ",".join(state.users[user_id].address for user_id in direct),
-        "subgroups": ",".join(_called(state.groups[inner]) for inner in one.subgroups),
-        **{name: group_shown(state, getattr(one, name)) for name in GROUP_SETTINGS},
+        "subgroups": ",".join(_called(state.groups[inner]) for inner in group.subgroups),
+        **{name: group_shown(state, getattr(group, name)) for name in GROUP_SETTINGS},
     }
 
 
@@ -53,19 +53,19 @@ def _sent(state: State, before: UserGroup | None, typed: Mapping[str, str]) -> d
         sent = {"description": "", "members": "", **sent}
         for name, ids in (("members", user_ids), ("subgroups", _group_ids)):
             if name in sent:
-                several = [one.strip() for one in sent[name].split(",") if one.strip()]
+                several = [text.strip() for text in sent[name].split(",") if text.strip()]
                 sent[name] = msgspec.json.encode(ids(state, several)).decode()
     return sent
 
 
 def _group_ids(state: State, several: Sequence[str]) -> list[int]:
-    return list(dict.fromkeys(_groups.found(state, one).id for one in several))
+    return list(dict.fromkeys(_groups.found(state, text).id for text in several))
 
 
 _groups = ManagedNoun(
     "groups",
     "Manage user groups and their members.",
-    one="group",
+    singular="group",
     records=by_id("groups"),
     called=_called,
     shown=_shown,

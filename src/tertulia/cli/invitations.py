@@ -74,18 +74,18 @@ async def list_invitations(caller: Caller) -> Printed:
     config, links = caller.node.config, caller.node.links
     rows = [
         {
-            "id": one.id,
-            "email": one.address,
-            "invited_by": caller.state.users[one.inviter_id].address,
-            "role": role_name(one.role),
-            "created_at": one.created_at,
-            "expires_at": one.expires_at,
+            "id": invitation.id,
+            "email": invitation.address,
+            "invited_by": caller.state.users[invitation.inviter_id].address,
+            "role": role_name(invitation.role),
+            "created_at": invitation.created_at,
+            "expires_at": invitation.expires_at,
             # A link that is emailed proves the address, so it isn't shown.
-            "invite_link": links.invitation(config.mail_site, one)
-            if one.is_reusable or not config.smtp_host
+            "invite_link": links.invitation(config.mail_site, invitation)
+            if invitation.is_reusable or not config.smtp_host
             else None,
         }
-        for one in verbs.visible_to(caller.state, caller.user, caller.now)
+        for invitation in verbs.visible_to(caller.state, caller.user, caller.now)
     ]
     columns: dict[str, Column] = {
         "ID": "id",

@@ -39,13 +39,15 @@ async def mail(
     if test is not None:
         return done(await send_test(config, names.address(test)))
     async with opened(config) as (log, _):
-        emails = [_shown(one) for one in await log.store.read(outbox.queued)]
+        emails = [_shown(mail) for mail in await log.store.read(outbox.queued)]
     lines = [] if emails else ["No pending emails."]
-    for one in emails:
-        lines.append(f"{utc(one['asked_at'])}  {one['kind']:<16} {one['to']}")
-        if one["trouble"]:
-            tried = counted(one["attempts"], "time")
-            lines.append(f"  tried {tried}, next attempt at {utc(one['due_at'])}: {one['trouble']}")
+    for email in emails:
+        lines.append(f"{utc(email['asked_at'])}  {email['kind']:<16} {email['to']}")
+        if email["trouble"]:
+            tried = counted(email["attempts"], "time")
+            lines.append(
+                f"  tried {tried}, next attempt at {utc(email['due_at'])}: {email['trouble']}"
+            )
     return Printed({"waiting": emails}, lines)
 
 

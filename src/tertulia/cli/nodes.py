@@ -105,8 +105,8 @@ def drain(
         asked = [node.name for node in _named(connection, name) if node.is_living]
         if not asked:
             raise CommandFailed(f"Node '{name}' isn't running. `tertulia nodes` lists all nodes.")
-        for one in asked:
-            store.request(connection, one, store.DRAIN)
+        for text in asked:
+            store.request(connection, text, store.DRAIN)
         if not as_json or not wait:
             show(done(f"Asked to leave: {', '.join(asked)}"), as_json=as_json)
         if not wait:
@@ -116,7 +116,7 @@ def drain(
         while left and time.monotonic() < until:
             time.sleep(_LOOK_SECONDS)  # A node that leaves is removed from the list.
             living = {node.name for node in store.list_nodes(connection) if node.is_living}
-            left = [one for one in asked if one in living]
+            left = [text for text in asked if text in living]
         if left:
             raise CommandFailed(f"Still running after {wait:g} s: {', '.join(left)}")
         show(done("Gone."), as_json=as_json)

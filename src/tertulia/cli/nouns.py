@@ -54,7 +54,7 @@ class ManagedNoun:
         name: str,
         about: str,
         *,
-        one: str,
+        singular: str,
         records: Callable[[State], Sequence[Any]],
         shown: Callable[[State, Any], dict[str, Shown]],
         columns: Mapping[str, Column] | Sequence[str] = (),
@@ -65,16 +65,16 @@ class ManagedNoun:
     ) -> None:
         """Declare a noun.
 
-        `name` is what its group is called, and `one` a single one in a sentence. `records` returns
-        all of them in order, `called` the name of one, and `shown` its values (next to the ID), of
-        which `list` prints `columns`. `settings` can be set; a mapping has their names in the API.
-        `sent` turns what was typed for a record (None for a new one) into what the API takes, and
-        `takes` describes values that differ from the API's.
+        `name` is what its group is called, and `singular` one of them in a sentence. `records`
+        returns all of them in order, `called` the name of one, and `shown` its values (next to the
+        ID), of which `list` prints `columns`. `settings` can be set; a mapping has their names in
+        the API. `sent` turns what was typed for a record (None for a new one) into what the API
+        takes, and `takes` describes values that differ from the API's.
         """
         self.app = group(name, about)
         self.records = records
         self.called = called
-        self._name, self._one = name, one
+        self._name, self._singular = name, singular
         self._shown = shown
         self._columns: dict[str, Column] = {
             "ID": "id",
@@ -90,8 +90,8 @@ class ManagedNoun:
             else {setting: setting for setting in settings}
         )
         self._sent, self._takes = sent, takes or {}
-        self._several = name.replace("-", " ")
-        metavar = one.upper().replace(" ", "-")
+        self._plural = name.replace("-", " ")
+        metavar = singular.upper().replace(" ", "-")
         self.which = Annotated[
             str, typer.Argument(metavar=metavar, help="Name or ID, as shown by `list`.")
         ]
@@ -102,14 +102,16 @@ class ManagedNoun:
         """Return the record with that name or ID. Refused if it doesn't exist, or if several have
         the name."""
         records = self.records(state)
-        matches = [one for one in records if self.called(one).casefold() == which.casefold()]
+        matches = [
+            record for record in records if self.called(record).casefold() == which.casefold()
+        ]
         if not matches and (record_id := id_in(which)) is not None:
-            matches = [one for one in records if one.id == record_id]
+            matches = [record for record in records if record.id == record_id]
         if not matches:
-            raise Refused(f"{self._one.capitalize()} '{which}' doesn't exist.")
+            raise Refused(f"{self._singular.capitalize()} '{which}' doesn't exist.")
         if len(matches) > 1:
-            ids = " or ".join(str(one.id) for one in matches)
-            raise Refused(f"Several {self._several} are named '{which}'. Use an ID: {ids}.")
+            ids = " or ".join(str(match.id) for match in matches)
+            raise Refused(f"Several {self._plural} are named '{which}'. Use an ID: {ids}.")
         return matches[0]
 
     def printed(self, state: State, record: Any) -> Printed:
@@ -119,8 +121,8 @@ class ManagedNoun:
 
     def listed(self, state: State, records: Sequence[Any]) -> Printed:
         """The records as a table."""
-        rows = [self.full(state, one) for one in records]
-        return listing(self._several.replace(" ", "_"), self._columns, rows)
+        rows = [self.full(state, record) for record in records]
+        return listing(self._plural.replace(" ", "_"), self._columns, rows)
 
     def full(self, state: State, record: Any) -> dict[str, Shown]:
         """All values of a record, as JSON has them."""
@@ -130,7 +132,7 @@ class ManagedNoun:
         return self.printed(state, self._record(state, record_id))
 
     def _record(self, state: State, record_id: int) -> Any:
-        return next(one for one in self.records(state) if one.id == record_id)
+        return next(record for record in self.records(state) if record.id == record_id)
 
     # Commands
 
@@ -144,7 +146,7 @@ class ManagedNoun:
 
             return self.listed(caller.state, list(filter(matches, self.records(caller.state))))
 
-        self._add("list", list_them, f"List {self._several}, or find some by words.", "")
+        self._add("list", list_them, f"List {self._plural}, or find some by words.", "")
 
     def show(self, example: str) -> None:
         """Add `show`: one with all its values."""
@@ -153,7 +155,7 @@ class ManagedNoun:
         async def show_it(caller: Caller, which: self.which) -> Printed:  # type: ignore[name-defined]
             return self.printed(caller.state, self.found(caller.state, which))
 
-        self._add("show", show_it, f"Show a {self._one} and its settings.", example)
+        self._add("show", show_it, f"Show a {self._singular} and its settings.", example)
 
     def create(
         self, verb: str, endpoint: Endpoint, example: str, new_id: Callable[[Any], int]
@@ -168,7 +170,7 @@ class ManagedNoun:
             )
             return self._with_id(caller.state, new_id(response))
 
-        about = f"{verb.title()} a {self._one}.\n\n{self._explained(endpoint)}"
+        about = f"{verb.title()} a {self._singular}.\n\n{self._explained(endpoint)}"
         self._add(verb, create_one, about, example)
 
     def change(self, endpoint: Endpoint, example: str) -> None:
@@ -186,12 +188,12 @@ class ManagedNoun:
             )
             return self._with_id(caller.state, record.id)
 
-        about = f"Change a {self._one}. If one value is invalid, nothing is changed."
+        about = f"Change a {self._singular}. If one value is invalid, nothing is changed."
         self._add("change", change_it, f"{about}\n\n{self._explained(endpoint)}", example)
 
     def order(self, endpoint: Endpoint, example: str) -> None:
         """Add `order`: move some to the top."""
-        (name,) = (one.name for one in declared(endpoint))
+        (name,) = (parameter.name for parameter in declared(endpoint))
 
         async def order_them(
             caller: Caller,
@@ -200,26 +202,26 @@ class ManagedNoun:
                 typer.Argument(metavar="WHICH…", help="Names or IDs, in the order that you want."),
             ],
         ) -> Printed:
-            first = [self.found(caller.state, one).id for one in those]
+            first = [self.found(caller.state, text).id for text in those]
             if len(set(first)) < len(first):
                 raise UsageError("The same entry is named twice.")
-            others = [one.id for one in self.records(caller.state) if one.id not in first]
+            others = [record.id for record in self.records(caller.state) if record.id not in first]
             await call_endpoint(endpoint, caller, {name: [*first, *others]})
-            return done(f"Changed the order of {self._several}.")
+            return done(f"Changed the order of {self._plural}.")
 
-        about = f"Move {self._several} to the top, in this order. The others keep their order."
+        about = f"Move {self._plural} to the top, in this order. The others keep their order."
         self._add("order", order_them, about, example)
 
     def end(self, verb: str, endpoint: Endpoint, about: str, example: str) -> None:
         """Add `remove` or the like, whose endpoint takes only the record's ID or name."""
-        (key,) = (one for one in declared(endpoint) if one.in_path)
+        (key,) = (parameter for parameter in declared(endpoint) if parameter.in_path)
 
         async def end_it(caller: Caller, which: self.which) -> Printed:  # type: ignore[name-defined]
             record = self.found(caller.state, which)
             called = self.called(record)
             value = called if key.type is str else record.id
             await call_endpoint(endpoint, caller, {key.name: value})
-            return done(f"{verb.capitalize()}d {self._one} '{called}'.")
+            return done(f"{verb.capitalize()}d {self._singular} '{called}'.")
 
         self._add(verb, end_it, about, example)
 
@@ -234,7 +236,7 @@ class ManagedNoun:
 
     def _names(self, endpoint: Endpoint) -> dict[str, str]:
         """The settings that the endpoint takes, with their names in the API."""
-        taken = {one.name for one in declared(endpoint) if not one.in_path}
+        taken = {parameter.name for parameter in declared(endpoint) if not parameter.in_path}
         return {here: name for here, name in self._settings.items() if name in taken}
 
     def _given(
@@ -243,19 +245,23 @@ class ManagedNoun:
         names = self._names(endpoint)
         typed = self._sent(state, record, assignments.split(assigned, names))
         sent = {names.get(name, name): text for name, text in typed.items()}
-        for one in declared(endpoint):
-            if one.in_path:
-                sent[one.name] = self.called(record) if one.type is str else str(record.id)
+        for parameter in declared(endpoint):
+            if parameter.in_path:
+                sent[parameter.name] = (
+                    self.called(record) if parameter.type is str else str(record.id)
+                )
         return assignments.read(endpoint, sent, {there: name for name, there in names.items()})
 
     def _explained(self, endpoint: Endpoint) -> str:
         """A line for each setting, with the values that it takes."""
         lines = []
         for here, there in self._names(endpoint).items():
-            one = assignments.parameter(endpoint, there)
-            takes = self._takes.get(here) or assignments.kind_of(one)
-            about = "" if here in self._takes else one.description
-            lines.append(f"- `{here}`: {takes}{'; required' * one.required}. {about}".rstrip())
+            parameter = assignments.parameter(endpoint, there)
+            takes = self._takes.get(here) or assignments.kind_of(parameter)
+            about = "" if here in self._takes else parameter.description
+            lines.append(
+                f"- `{here}`: {takes}{'; required' * parameter.required}. {about}".rstrip()
+            )
         return "\n".join(lines)
 
 

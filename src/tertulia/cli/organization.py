@@ -59,22 +59,22 @@ _OF_A_KIND: Final = ("choices", "account", "url_pattern")
 """Settings of a single kind of field, which the API has in `field_data`."""
 
 
-def _field_shown(_: State, one: ProfileField) -> dict[str, Shown]:
+def _field_shown(_: State, field: ProfileField) -> dict[str, Shown]:
     kinds = {kind: name for name, kind in _KINDS.items()}
     of_a_kind = {
-        "choices": ",".join(choice.text for choice in one.choices),
-        "account": one.account,
-        "url_pattern": one.url_pattern,
+        "choices": ",".join(choice.text for choice in field.choices),
+        "account": field.account,
+        "url_pattern": field.url_pattern,
     }
     return {
-        "name": one.name,
-        "type": kinds[one.kind],
-        "hint": one.hint,
+        "name": field.name,
+        "type": kinds[field.kind],
+        "hint": field.hint,
         **{name: value for name, value in of_a_kind.items() if value},
-        "required": one.required,
-        "editable_by_user": one.editable_by_user,
-        "in_summary": one.in_summary,
-        "used_for_matching": one.used_for_matching,
+        "required": field.required,
+        "editable_by_user": field.editable_by_user,
+        "in_summary": field.in_summary,
+        "used_for_matching": field.used_for_matching,
     }
 
 
@@ -113,7 +113,7 @@ def _choices(before: ProfileField | None, text: str) -> str:
 _fields = ManagedNoun(
     "fields",
     "Manage custom profile fields: list, create, change, reorder, and remove them.",
-    one="field",
+    singular="field",
     records=profiles.in_order,
     shown=_field_shown,
     columns=("name", "type", "hint", "required"),
@@ -160,7 +160,7 @@ _domains = ManagedNoun(
     "domains",
     "Manage the email domains that new users' addresses can have if"
     " emails_restricted_to_domains is true.",
-    one="domain",
+    singular="domain",
     records=by_id("domains"),
     shown=shown_fields(domain="name", allow_subdomains="allow_subdomains"),
     columns=("domain", "allow_subdomains"),
@@ -189,9 +189,9 @@ _ALTERNATIVES: Final = "alternative_url_templates"
 _LINKIFIER: Final = ("pattern", "url_template", "example_input", "reverse_template", _ALTERNATIVES)
 
 
-def _linkifier_shown(_: State, one: Linkifier) -> dict[str, Shown]:
-    texts: dict[str, Shown] = {name: getattr(one, name) or "" for name in _LINKIFIER}
-    return {**texts, _ALTERNATIVES: " ".join(one.alternative_url_templates)}
+def _linkifier_shown(_: State, linkifier: Linkifier) -> dict[str, Shown]:
+    texts: dict[str, Shown] = {name: getattr(linkifier, name) or "" for name in _LINKIFIER}
+    return {**texts, _ALTERNATIVES: " ".join(linkifier.alternative_url_templates)}
 
 
 def _linkifier_sent(_: State, __: Any, typed: Mapping[str, str]) -> dict[str, str]:
@@ -204,7 +204,7 @@ def _linkifier_sent(_: State, __: Any, typed: Mapping[str, str]) -> dict[str, st
 _linkifiers = ManagedNoun(
     "linkifiers",
     "Manage linkifiers, which turn text such as #123 into links.",
-    one="linkifier",
+    singular="linkifier",
     records=lambda state: state.linkifiers_in_order,
     called=attrgetter("pattern"),
     shown=_linkifier_shown,
@@ -236,7 +236,7 @@ _linkifiers.end(
 _playgrounds = ManagedNoun(
     "playgrounds",
     "Manage code playgrounds, where people can run code from messages.",
-    one="playground",
+    singular="playground",
     records=by_id("playgrounds"),
     shown=shown_fields("name", "language", "url_template"),
     columns=("name", "language", "url_template"),
@@ -264,8 +264,8 @@ _HOUR: Final = 3600
 _DAY: Final = 86400
 
 
-def _banner_shown(one: Banner) -> dict[str, Shown]:
-    return {name: getattr(one, name) for name in ("id", "content", "posted_at", "ends_at")}
+def _banner_shown(banner: Banner) -> dict[str, Shown]:
+    return {name: getattr(banner, name) for name in ("id", "content", "posted_at", "ends_at")}
 
 
 @command(announce, "post", "announce post 'Down for an hour tonight at nine.' --hours 8")
@@ -302,7 +302,7 @@ async def post(
 @command(announce, "list", "announce list --data-dir data")
 async def list_announcements(caller: Caller) -> Printed:
     """List current announcements."""
-    rows = [_banner_shown(one) for one in by_id("banners")(caller.state)]
+    rows = [_banner_shown(value) for value in by_id("banners")(caller.state)]
     return listing(
         "announcements", {"ID": "id", "ENDS": ("ends_at", moment), "TEXT": "content"}, rows
     )

@@ -20,20 +20,20 @@ from tertulia.wire.api.emoji import deactivate_custom_emoji
 
 
 def _active_emoji(state: State) -> list[CustomEmoji]:
-    active = [one for one in state.custom_emoji if not one.deactivated]
-    return sorted(active, key=lambda one: one.name)
+    active = [emoji for emoji in state.custom_emoji if not emoji.deactivated]
+    return sorted(active, key=lambda emoji: emoji.name)
 
 
-def _emoji_shown(state: State, one: CustomEmoji) -> dict[str, Shown]:
-    author = state.users.get(one.author_id)
+def _emoji_shown(state: State, emoji: CustomEmoji) -> dict[str, Shown]:
+    author = state.users.get(emoji.author_id)
     added_by = "" if author is None else author.address
-    return {"name": one.name, "moves": bool(one.still), "added_by": added_by}
+    return {"name": emoji.name, "moves": bool(emoji.still), "added_by": added_by}
 
 
 _emoji = ManagedNoun(
     "emoji",
     "Manage custom emoji: list, add, and remove them.",
-    one="emoji",
+    singular="emoji",
     records=_active_emoji,
     shown=_emoji_shown,
     columns=("name", "moves", "added_by"),
@@ -98,11 +98,11 @@ _Picture = Annotated[
 @command(pictures, "list", "pictures list --data-dir data")
 async def list_pictures(caller: Caller) -> Printed:
     """List the organization's icon and logos, and whether they're customized."""
-    found = zip(PictureName, realm_pictures.realm_pictures_of(caller.state.realm), strict=True)
-    rows = [{"name": name.value, "is_own": bool(one.file)} for name, one in found]
+    result = zip(PictureName, realm_pictures.realm_pictures_of(caller.state.realm), strict=True)
+    rows = [{"name": name.value, "is_own": bool(picture.file)} for name, picture in result]
     columns: dict[str, Column] = {
         "PICTURE": "name",
-        "VERSION": ("is_own", lambda own: "custom" if own else "default"),
+        "VERSION": ("is_own", lambda is_own: "custom" if is_own else "default"),
     }
     return listing("pictures", columns, rows)
 

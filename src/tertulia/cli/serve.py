@@ -212,9 +212,9 @@ def _work(settings: Config, place: WorkerPlace, *, demo: bool) -> None:
     with socket.socket(fileno=place.listener) as listener:
         port = with_port_of(listener, settings)
         given = {**msgspec.structs.asdict(settings), "port": port}
-        own = WorkerConfig(**given, worker=place.number, bus=Path(place.bus))
+        config = WorkerConfig(**given, worker=place.number, bus=Path(place.bus))
         residents = None if demo else ()
-        run(_serve(own, listener, _limits(own, place.of), residents, (control, counts)))
+        run(_serve(config, listener, _limits(config, place.of), residents, (control, counts)))
     if control.is_lost:
         shutil.rmtree(
             place.bus, ignore_errors=True

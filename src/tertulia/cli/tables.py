@@ -27,7 +27,7 @@ def plain(text: str) -> str:
     """Text that people wrote, with control characters escaped so that terminals don't obey them."""
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+    return "".join(name if name.isprintable() else repr(name)[1:-1] for name in text)
 
 
 def cell(value: Any) -> str:

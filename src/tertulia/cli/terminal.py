@@ -63,7 +63,7 @@ def several(text: str) -> list[str]:
     return list(dict.fromkeys(filter(None, map(str.strip, text.split(",")))))
 
 
-def password_from(option: str | None, config: Config, *own: str) -> str:
+def password_from(option: str | None, config: Config, *personal: str) -> str:
     """A password from the option, from the terminal, or from the first line of standard input.
 
     `own` is what is known about the person, which the password must not be like. A terminal is
@@ -71,18 +71,18 @@ def password_from(option: str | None, config: Config, *own: str) -> str:
     """
     rules = password_rules(config)
     if option is not None:
-        return rules.require(option, own)
+        return rules.require(option, personal)
     if not sys.stdin.isatty():
         piped = sys.stdin.readline().rstrip("\r\n")
         if not piped:
             raise UsageError(
                 "A password is required. Use --password, or pass the password on standard input."
             )
-        return rules.require(piped, own)
+        return rules.require(piped, personal)
     while True:
         asked: str = typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
         try:
-            return rules.require(asked, own)
+            return rules.require(asked, personal)
         except Refused as refusal:
             say(str(refusal))
 

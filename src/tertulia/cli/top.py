@@ -312,8 +312,8 @@ def shown(figures: Figures) -> list[str]:
     """The figures as a table."""
     lines = table(_HEADINGS, map(_row, figures.nodes))
     waiting = [
-        counted(number, one, several)
-        for number, one, several in (
+        counted(number, text, several)
+        for number, text, several in (
             (figures.mails, "email", "emails"),
             (figures.notices, "notification", "notifications"),
             (figures.service_calls, "service call", "service calls"),
@@ -328,14 +328,14 @@ def shown(figures: Figures) -> list[str]:
     return [*lines, *figures.unreachable]
 
 
-def _row(one: NodeRow) -> tuple[str, ...]:
-    lag = f"{one.lag_entries} ({one.lag_seconds:g} s)" if one.lag_seconds else "0"
+def _row(node: NodeRow) -> tuple[str, ...]:
+    lag = f"{node.lag_entries} ({node.lag_seconds:g} s)" if node.lag_seconds else "0"
     return (
-        *(one.node, one.state, _rate(one.requests_per_second), _ms(one.request_ms)),
-        *(_rate(one.refused_per_second), _rate(one.entries_per_second), _ms(one.commit_ms)),
-        *(str(one.inbox), lag, _ms(one.loop_lag_ms), str(one.waiting_polls), str(one.queues)),
-        *(str(one.connections), "-" if one.cpu is None else f"{one.cpu:.0%}"),
-        "-" if one.memory_mib is None else f"{one.memory_mib:.0f} MiB",
+        *(node.node, node.state, _rate(node.requests_per_second), _ms(node.request_ms)),
+        *(_rate(node.refused_per_second), _rate(node.entries_per_second), _ms(node.commit_ms)),
+        *(str(node.inbox), lag, _ms(node.loop_lag_ms), str(node.waiting_polls), str(node.queues)),
+        *(str(node.connections), "-" if node.cpu is None else f"{node.cpu:.0%}"),
+        "-" if node.memory_mib is None else f"{node.memory_mib:.0f} MiB",
     )
 
 

@@ -110,7 +110,7 @@ async def _count(caller: Caller) -> None:
 
 
 def _by_time(periods: Sequence[Period], *, weekly: bool) -> Printed:
-    rows = [msgspec.structs.asdict(one) for one in periods]
+    rows = [msgspec.structs.asdict(period) for period in periods]
     heading = "WEEK OF" if weekly else "DAY"
     columns: dict[str, Column] = {
         heading: ("begins_at", day),
@@ -129,21 +129,23 @@ _COUNTS: Final[dict[str, Column]] = {
 
 def _largest_first(rows: Iterable[dict[str, Any]], key: str) -> list[dict[str, Any]]:
     """Sort by size of files, then by number of messages."""
-    return sorted(rows, key=lambda one: (-one["file_bytes"], -one["messages"], one[key] or 0))
+    return sorted(
+        rows, key=lambda fields: (-fields["file_bytes"], -fields["messages"], fields[key] or 0)
+    )
 
 
 def _by_person(state: State, messages: Mapping[int, int]) -> Printed:
     rows = (
         {
-            "user_id": one.id,
-            "email": one.address,
-            "messages": messages.get(one.id, 0),
-            "files": state.uploads.of_user.count(one.id),
-            "file_bytes": state.uploads.space_of(one.id),
+            "user_id": user.id,
+            "email": user.address,
+            "messages": messages.get(user.id, 0),
+            "files": state.uploads.of_user.count(user.id),
+            "file_bytes": state.uploads.space_of(user.id),
         }
-        for one in state.users
+        for user in state.users
     )
-    used = (one for one in rows if one["messages"] or one["files"])
+    used = (row for row in rows if row["messages"] or row["files"])
     return listing("people", {"EMAIL": "email", **_COUNTS}, _largest_first(used, "user_id"))
 
 
@@ -152,7 +154,7 @@ def _by_channel(
 ) -> Printed:
     """Count by channel, and by None for direct messages. A file counts in each channel that links
     it."""
-    by_id = {one.channel_id: one for one in files}
+    by_id = {file.channel_id: file for file in files}
 
     def row(channel_id: int | None) -> dict[str, Any]:
         channel, linked = state.channels.get(channel_id), by_id.get(channel_id)

@@ -162,7 +162,7 @@ async def sign_in_link(
 
 async def _last_active(caller: Caller) -> dict[int, int]:
     seen = await caller.node.store.read(queries.presence)
-    return {one.user_id: int(one.active_at) for one in seen if one.active_at}
+    return {presence.user_id: int(presence.active_at) for presence in seen if presence.active_at}
 
 
 def _shown(account: User, last_active: dict[int, int]) -> dict[str, Any]:
@@ -190,11 +190,11 @@ async def list_users(
     """List people, or find some by words in their names and addresses, by role, or by status."""
     last_active = await _last_active(caller)
     rows = [
-        _shown(one, last_active)
-        for one in having(caller.state.users, words)
-        if not one.is_bot
-        and status in {Status.ALL, status_of(one)}
-        and role_called(role) in {None, one.role}
+        _shown(user, last_active)
+        for user in having(caller.state.users, words)
+        if not user.is_bot
+        and status in {Status.ALL, status_of(user)}
+        and role_called(role) in {None, user.role}
     ]
     return listing("users", _COLUMNS, rows)
 
@@ -207,10 +207,12 @@ async def show(caller: Caller, who: Who) -> Printed:
     person = _shown(account, await _last_active(caller))
     longest = caller.node.config.session_seconds
     belongings: dict[str, Any] = {
-        "channels": sorted(state.channels[one].name for one in state.channel_ids_of(account.id)),
+        "channels": sorted(
+            state.channels[channel_id].name for channel_id in state.channel_ids_of(account.id)
+        ),
         "bots": [bot.address for bot in state.users.bots_of(account.id)],
         "sessions": sum(
-            one.lasts(caller.now, longest) for one in state.sessions.of_user[account.id]
+            session.lasts(caller.now, longest) for session in state.sessions.of_user[account.id]
         ),
         "agents": len(state.agent_keys.of_user[account.id]),
     }
@@ -397,8 +399,8 @@ _PLACES: Final = {"public": "open", "private": "closed", "direct": "direct"}
 
 
 def _places(kinds: list[str]) -> DeletionScope:
-    for one in kinds:
-        if one not in {*_PLACES, "all"}:
-            raise UsageError(f"--messages: expected public, private, direct, or all, not '{one}'.")
+    for text in kinds:
+        if text not in {*_PLACES, "all"}:
+            raise UsageError(f"--messages: expected public, private, direct, or all, not '{text}'.")
     chosen = _PLACES if "all" in kinds else kinds
     return DeletionScope(**{_PLACES[kind]: True for kind in chosen})

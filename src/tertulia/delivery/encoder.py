@@ -38,7 +38,7 @@ def entry_size(entry: Entry) -> int:
             size += getsizeof(change.was_content) + getsizeof(change.was_rendered)
         case MessagesMoved():
             size += 32 * len(change.message_ids) + len(change.whole_topic)
-            size += sum(one.message.text_size for one in change.arrivals if one.message)
+            size += sum(arrival.message.text_size for arrival in change.arrivals if arrival.message)
         case MessagesDeleted():
             size += 32 * len(change.message_ids)
         case _:
@@ -98,21 +98,21 @@ class Withdrawal:
 
     def revised(self, cached: CachedEntry) -> Entry | None:
         """Return an earlier entry as it is shown from now on; None if it doesn't change."""
-        found = cached.about & self._message_ids
-        if not found:
+        bitmap = cached.about & self._message_ids
+        if not bitmap:
             return None
         earlier, change = cached.entry, cached.entry.change
         if isinstance(change, MessageSent | MessageEdited | OnMessage):
             return replace(earlier, change=replace(change, **self._of_message))
         if isinstance(change, MessagesMoved):
-            now_at = {at: BitMap.deserialize(ids) - found for at, ids in change.moved_on}
-            now_at[self._moved_to] = now_at.get(self._moved_to, BitMap()) | found
+            now_at = {at: BitMap.deserialize(ids) - bitmap for at, ids in change.moved_on}
+            now_at[self._moved_to] = now_at.get(self._moved_to, BitMap()) | bitmap
             moved_on = tuple((at, ids.serialize()) for at, ids in now_at.items() if ids)
             arrivals = change.arrivals
             if self._moved_to is None:
                 arrivals = tuple(
-                    replace(one, **_NO_CONTENT) if one.message_id in found else one
-                    for one in arrivals
+                    replace(arrival, **_NO_CONTENT) if arrival.message_id in bitmap else arrival
+                    for arrival in arrivals
                 )
             return replace(earlier, change=replace(change, arrivals=arrivals, moved_on=moved_on))
         return None

@@ -154,7 +154,7 @@ class PeerMessages:
     async def _work(self) -> None:
         try:
             while batch := self._next_batch():
-                texts = [text for one in batch for text in self._texts(one)]
+                texts = [text for item in batch for text in self._texts(item)]
                 for begin in range(0, len(texts), BATCH):
                     await self._send(texts[begin : begin + BATCH])
                 if self._waiting or self._gone:
@@ -166,15 +166,15 @@ class PeerMessages:
 
     def _next_batch(self) -> list[PeerMessage]:
         """Return the next messages to send, without outdated ones."""
-        found: list[PeerMessage] = []
+        result: list[PeerMessage] = []
         oldest = asyncio.get_running_loop().time() - LATE_SECONDS
-        while not found and len(self):
-            found += [self._gone.pop(about)[1] for about in list(islice(self._gone, BATCH))]
-            for about in list(islice(self._waiting, BATCH - len(found))):
+        while not result and len(self):
+            result += [self._gone.pop(about)[1] for about in list(islice(self._gone, BATCH))]
+            for about in list(islice(self._waiting, BATCH - len(result))):
                 at, message = self._waiting.pop(about)
                 if at >= oldest:
-                    found.append(message)
-        return found
+                    result.append(message)
+        return result
 
 
 _decoder = msgspec.json.Decoder(tuple[str, PeerMessage])

@@ -131,8 +131,8 @@ class Presence:
         day = int(self._clock()) // DAY
         if self._lately is None or self._lately[0] != day:
             oldest = (day - LATELY) * DAY
-            found = frozenset(latest.user_id for latest in self.since(0, oldest))
-            self._lately = day, found
+            result = frozenset(latest.user_id for latest in self.since(0, oldest))
+            self._lately = day, result
         return self._lately[1]
 
     def used(self, user_id: int) -> None:

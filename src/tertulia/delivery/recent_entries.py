@@ -85,7 +85,7 @@ class RecentEntries:
         self._about |= cached.about
         self._about_of += 1
         if self._about_of > 2 * RECENT:
-            self._about = BitMap.union(BitMap(), *(one.about for one in self._entries))
+            self._about = BitMap.union(BitMap(), *(cached.about for cached in self._entries))
             self._about_of = len(self._entries)
 
     def _make_room_if_much(self) -> None:
@@ -133,13 +133,13 @@ class RecentEntries:
     def read(self, queue: Queue, cursor: int) -> list[bytes]:
         """Return up to a page of the queue's events after the cursor, all of which must be in
         memory. Raises NotEncoded."""
-        found = _EventPage()
+        event_page = _EventPage()
         seq = queue.known_through(cursor)
         if seq < self._log.durable:
-            seq = self._read_cached(found, queue, cursor, seq)
+            seq = self._read_cached(event_page, queue, cursor, seq)
         elif not queue.transients:
             return []
-        return self._with_transients(found, queue, cursor, seq)
+        return self._with_transients(event_page, queue, cursor, seq)
 
     async def read_log(self, queue: Queue, cursor: int) -> list[bytes]:
         """Return them from wherever they are. If it returns none, nothing was committed in the
@@ -147,36 +147,36 @@ class RecentEntries:
 
         Raises NotEncoded, and NoSuchQueue if the log after the cursor was pruned.
         """
-        found = _EventPage()
+        event_page = _EventPage()
         seq = queue.known_through(cursor)
-        while seq < self._log.durable and not found.is_full:
+        while seq < self._log.durable and not event_page.is_full:
             first = self._first
             if seq + 1 >= first:
-                seq = self._read_cached(found, queue, cursor, seq)
+                seq = self._read_cached(event_page, queue, cursor, seq)
                 continue
             until = min(self._log.durable, first - 1)
             for entry in await self._log.store.read(_older, queue.record.id, seq, until):
                 seq = entry.seq
-                self._add_events(found, CachedEntry(entry), queue, cursor)
-                if found.is_full:
+                self._add_events(event_page, CachedEntry(entry), queue, cursor)
+                if event_page.is_full:
                     break
-        return self._with_transients(found, queue, cursor, seq)
+        return self._with_transients(event_page, queue, cursor, seq)
 
-    def _read_cached(self, found: _EventPage, queue: Queue, cursor: int, after: int) -> int:
+    def _read_cached(self, event_page: _EventPage, queue: Queue, cursor: int, after: int) -> int:
         """Add up to a page of events of the entries after `after`. Returns the last entry that was
         read."""
         for index in range(after + 1 - self._first, len(self._entries)):
             cached = self._entries[index]
             after, before = cached.entry.seq, cached.size
-            self._add_events(found, cached, queue, cursor)
+            self._add_events(event_page, cached, queue, cursor)
             self._added += cached.size - before
-            if found.is_full:
+            if event_page.is_full:
                 break
         self._make_room_if_much()
         return after
 
     def _add_events(
-        self, found: _EventPage, cached: CachedEntry, queue: Queue, cursor: int
+        self, event_page: _EventPage, cached: CachedEntry, queue: Queue, cursor: int
     ) -> None:
         audience = self._encoder.audience(cached.entry)
         if not (
@@ -188,26 +188,26 @@ class RecentEntries:
         for event in self._encoder.events_of(cached)(queue):
             event_id = event_ids.id_of_event(event)
             if event_id > cursor:
-                found.add(event_id, event)
-                if found.is_full:
+                event_page.add(event_id, event)
+                if event_page.is_full:
                     return  # The next poll continues in the middle of the entry.
 
     def _with_transients(
-        self, found: _EventPage, queue: Queue, cursor: int, seq: int
+        self, event_page: _EventPage, queue: Queue, cursor: int, seq: int
     ) -> list[bytes]:
         """Return the collected events up to the entry, merged with the queue's transient ones."""
-        is_all, events = not found.is_full, found.events
+        is_all, events = not event_page.is_full, event_page.events
         if queue.transients:
             end = queue.numbering.begin_of(self._log.durable + 1) if is_all else events[-1][0]
-            events += [one for one in queue.transients if cursor < one[0] < end]
-            events.sort(key=lambda one: one[0])
+            events += [transient for transient in queue.transients if cursor < transient[0] < end]
+            events.sort(key=lambda item: item[0])
         if is_all:
             queue.seen_through = (events[-1][0] if events else cursor, seq)
         return [event for _, event in events]
 
 
 def _older(connection: Connection, queue_id: str, after: int, until: int) -> list[Entry]:
-    found = log_entries.entries(connection, after, PAGE, until, 2 * PAGE_BYTES)
-    if not found or found[0].seq != after + 1:
+    entries = log_entries.entries(connection, after, PAGE, until, 2 * PAGE_BYTES)
+    if not entries or entries[0].seq != after + 1:
         raise NoSuchQueue(queue_id)
-    return found
+    return entries

@@ -79,16 +79,16 @@ class QueueRegistry:
         that asks for it: others' queues don't exist for it. Raises NoSuchQueue."""
         queue = self._queues.get(queue_id)
         if queue is None:
-            found = await self._store.read(queries.queue, queue_id)
+            record = await self._store.read(queries.queue, queue_id)
             if (
-                found is None
+                record is None
                 or queue_id in self._ended
-                or self._now() - self._own_time(found[1]) >= found[0].idle_timeout
+                or self._now() - self._own_time(record[1]) >= record[0].idle_timeout
             ):
                 raise NoSuchQueue(queue_id)
             queue = self._queues.get(queue_id)
             if queue is None:
-                queue = Queue(found[0], self._now(), is_found=True)
+                queue = Queue(record[0], self._now(), is_found=True)
                 self._insert(queue)
         if not queue.is_of(user_id, key_id):
             raise NoSuchQueue(queue_id)
@@ -98,16 +98,16 @@ class QueueRegistry:
 
     def has_room(self, user_id: int) -> bool:
         """Return whether the user may register another queue."""
-        own = self._by_user.get(user_id, {})
-        return len(own) < self._queues_per_user or any(q.waiter is None for q in own.values())
+        queues = self._by_user.get(user_id, {})
+        return len(queues) < self._queues_per_user or any(q.waiter is None for q in queues.values())
 
     def add(self, record: QueueRecord) -> Queue | None:
         """Add a registered queue. Returns the user's idlest other queue if they have too many."""
         self._insert(Queue(record, self._now()))
-        own = self._by_user[record.user_id]
-        if len(own) <= self._queues_per_user:
+        queues = self._by_user[record.user_id]
+        if len(queues) <= self._queues_per_user:
             return None
-        idle = (q for q in own.values() if q.waiter is None and q.record.id != record.id)
+        idle = (q for q in queues.values() if q.waiter is None and q.record.id != record.id)
         return min(idle, key=lambda q: q.seen_at, default=None)
 
     def remove(self, queue_id: str) -> Queue | None:
@@ -120,9 +120,9 @@ class QueueRegistry:
         if queue is None:
             return None
         queue.ended = True
-        own = self._by_user[queue.user_id]
-        del own[queue_id]
-        if not own:
+        queues = self._by_user[queue.user_id]
+        del queues[queue_id]
+        if not queues:
             del self._by_user[queue.user_id]
         return queue
 
@@ -144,37 +144,37 @@ class QueueRegistry:
         """Return the queues that were idle for too long, as far as this node knows."""
         self._notice_jump()
         now = self._now()
-        found = []
+        queues = []
         for queue in self._queues.values():
             if queue.waiter is not None:
                 queue.seen_at = now
             elif self._is_idle(queue):
-                found.append(queue)
-        return found
+                queues.append(queue)
+        return queues
 
     async def is_abandoned(self, queue: Queue) -> bool:
         """Return whether an idle queue wasn't polled on other nodes either."""
         if self._store.is_shared and (
-            found := await self._store.read(queries.queue, queue.record.id)
+            record := await self._store.read(queries.queue, queue.record.id)
         ):
-            queue.seen_at = max(queue.seen_at, self._own_time(found[1]))
+            queue.seen_at = max(queue.seen_at, self._own_time(record[1]))
         return not queue.ended and queue.waiter is None and self._is_idle(queue)
 
     async def abandoned_elsewhere(self) -> list[str]:
         """Return the IDs of queues in the database that no node serves."""
         self._notice_jump()
         moment = self._now() + self._ahead, self._started + self._ahead
-        found = await self._store.read(queries.idle_queues, *moment, SPARED_SECONDS)
-        return [queue_id for queue_id in found if queue_id not in self._queues]
+        results = await self._store.read(queries.idle_queues, *moment, SPARED_SECONDS)
+        return [queue_id for queue_id in results if queue_id not in self._queues]
 
     async def surplus(self) -> list[str]:
         """Return the IDs of queues that exceed their user's limit across all nodes: those polled
         least recently, as far as the database knows, and not being polled."""
         if not self._store.is_shared:
             return []
-        found = await self._store.read(queries.surplus_queues, self._queues_per_user)
+        results = await self._store.read(queries.surplus_queues, self._queues_per_user)
         known = self._queues
-        return [one for one in found if one not in known or known[one].waiter is None]
+        return [text for text in results if text not in known or known[text].waiter is None]
 
     def take_unwritten(self) -> list[QueueSeen]:
         """Return when queues were seen, for those that the database should update."""

@@ -220,11 +220,11 @@ class WaitingPolls:
         if audience is None:
             return list(waiting)
         if len(audience) * _LOOKED_UP > len(waiting):
-            found = [queue for queue in waiting if queue.user_id in audience]
+            queues = [queue for queue in waiting if queue.user_id in audience]
         else:
-            found = [queue for queue in self._queues.of(audience) if queue.waiter is not None]
+            queues = [queue for queue in self._queues.of(audience) if queue.waiter is not None]
         others = (q for q in self._waiting_for_all_public if q.user_id not in audience)
-        return [*found, *others]
+        return [*queues, *others]
 
     def _take_turn(self) -> None:
         """Deliver for one turn of the event loop, and schedule the rest."""
@@ -351,10 +351,10 @@ class _SharedEvents:
         that the identities stay valid."""
 
     def events_of(self, cached: CachedEntry) -> Callable[[Queue], Sequence[bytes]]:
-        found = self._events_of.get(cached)
-        if found is None:
-            found = self._events_of[cached] = self._encoder.events_of(cached, self._count)
-        return found
+        result = self._events_of.get(cached)
+        if result is None:
+            result = self._events_of[cached] = self._encoder.events_of(cached, self._count)
+        return result
 
     def events(self, entries: Iterable[CachedEntry], queue: Queue) -> Sequence[bytes]:
         """Return the queue's events of the entries. Raises NotEncoded."""
@@ -362,10 +362,10 @@ class _SharedEvents:
         if len(parts) <= 1:
             return parts[0] if parts else ()
         key = tuple(map(id, parts))
-        found = self._lists.get(key)
-        if found is None:
-            found = self._lists[key] = parts, [event for events in parts for event in events]
-        return found[1]
+        result = self._lists.get(key)
+        if result is None:
+            result = self._lists[key] = parts, [event for events in parts for event in events]
+        return result[1]
 
 
 def affected_users(change: AnyChange) -> Collection[int]:

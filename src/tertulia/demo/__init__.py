@@ -78,8 +78,8 @@ def prepared_apart(config: Config) -> list[Resident] | None:
         os.close(lifeline)
         os.close(sending)
         try:
-            with os.fdopen(receiving, "rb") as found:
-                residents = found.read()
+            with os.fdopen(receiving, "rb") as result:
+                residents = result.read()
             os.waitpid(child, 0)
         finally:
             os.close(end)
@@ -180,7 +180,7 @@ async def _found(log: Log, vault: Vault) -> None:
 
 def _residents(state: State, vault: Vault) -> list[Resident]:
     introduced = [cafe().address(person) for person in cafe().people if person.introduced]
-    found = map(state.user_with_address, introduced)
+    result = map(state.user_with_address, introduced)
     return [
         Resident(
             full_name=user.full_name,
@@ -189,6 +189,6 @@ def _residents(state: State, vault: Vault) -> list[Resident]:
             password=PASSWORD,
             api_key=vault.api_key(state.credentials[user.id]),
         )
-        for user in found
+        for user in result
         if user is not None and user.is_active
     ]

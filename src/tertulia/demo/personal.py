@@ -33,8 +33,8 @@ def personal_acts(
     """The acts of all people, after the last message."""
     cafe = builder.cafe
     for name, marked in (("pin_to_top", cafe.pinned), ("is_muted", cafe.muted)):
-        for one in marked:
-            yield partial(_set_property, builder, one["who"], one["channel"], name)
+        for fields in marked:
+            yield partial(_set_property, builder, fields["who"], fields["channel"], name)
     for talk in talks:
         for people, visibility in (
             (talk.followed, Visibility.FOLLOWED),
@@ -103,12 +103,12 @@ async def _schedule(builder: Builder) -> None:
 
 
 async def _remind(builder: Builder) -> None:
-    one = builder.cafe.reminder
-    message_id = builder.ids[id(builder.labels[one["label"]])]
+    reminder = builder.cafe.reminder
+    message_id = builder.ids[id(builder.labels[reminder["label"]])]
     (message,) = await builder.log.store.read(queries.messages, [message_id])
-    at = int(builder.calendar.time(one["at"]))
-    arguments = (builder.render, message_id, message, at, one["note"])
-    await builder.submit(one["who"], scheduled.set_reminder, *arguments)
+    at = int(builder.calendar.time(reminder["at"]))
+    arguments = (builder.render, message_id, message, at, reminder["note"])
+    await builder.submit(reminder["who"], scheduled.set_reminder, *arguments)
 
 
 async def _read(builder: Builder, person: Person, talks: Sequence[Conversation]) -> None:
@@ -133,8 +133,8 @@ def _unread(builder: Builder, talk: Conversation, name: str) -> Sequence[Scripte
         return others[-talk.unread[name] :]
     if name == builder.owner:
         return ()
-    own = [n for n, scripted in enumerate(talk.messages) if scripted.who == name]
-    newer = talk.messages[own[-1] + 1 :] if own else talk.messages
+    numbers = [n for n, scripted in enumerate(talk.messages) if scripted.who == name]
+    newer = talk.messages[numbers[-1] + 1 :] if numbers else talk.messages
     return [scripted for scripted in newer if scripted.at > builder.clock() - RECENT]
 
 

@@ -39,8 +39,10 @@ from tertulia.service.files import pictures
 async def build(builder: Builder) -> None:
     """Do the steps that weren't done before. The organization has been founded."""
     talks = list(conversations(builder.calendar))
-    messages = sorted((one for talk in talks for one in talk.messages), key=lambda one: one.at)
-    builder.labels = {one.label: one for one in messages if one.label}
+    messages = sorted(
+        (message for talk in talks for message in talk.messages), key=lambda message: message.at
+    )
+    builder.labels = {message.label: message for message in messages if message.label}
     await _restore_message_ids(builder, messages)
     end = builder.calendar.end
     planned = chain(
@@ -65,18 +67,18 @@ async def _restore_message_ids(builder: Builder, messages: Sequence[ScriptedMess
     rows = await builder.log.store.read(
         lambda c: c.query("SELECT id FROM messages WHERE client = ? ORDER BY id", (CLIENT,))
     )
-    for one, (message_id,) in zip(messages, rows, strict=False):
-        builder.ids[id(one)] = message_id
+    for message, (message_id,) in zip(messages, rows, strict=False):
+        builder.ids[id(message)] = message_id
 
 
 def reactions_by_day(messages: Sequence[ScriptedMessage]) -> Iterator[tuple[float, list[Reaction]]]:
     """Reactions to each day's messages, and when they're added. A message gets at most one emoji at
     a time."""
     rounds: dict[tuple[date, int], list[Reaction]] = defaultdict(list)
-    for one in messages:
-        day = datetime.fromtimestamp(one.at).date()
-        for n, (emoji_name, people) in enumerate(one.reactions):
-            rounds[day, n] += [(one, who, emoji_name) for who in people]
+    for message in messages:
+        day = datetime.fromtimestamp(message.at).date()
+        for n, (emoji_name, people) in enumerate(message.reactions):
+            rounds[day, n] += [(message, who, emoji_name) for who in people]
     for (day, _), added in rounds.items():
         # In the day's last second: a message of its last minute may be among them.
         yield datetime.combine(day, clock_time(23, 59, 59)).timestamp(), added
@@ -97,10 +99,12 @@ def _setup_steps(builder: Builder) -> Iterator[DemoStep]:
     yield from (at(_create_bot, bot) for bot in cafe.bots)
     yield at(_describe_organization)
     yield at(Builder.submit, builder.owner, personal.add_alert_words, cafe.alert_words)
-    for one in cafe.fields:
-        kind = FieldKind[one.get("kind", "short_text").upper()]
-        in_summary = one.get("in_summary", False)
-        new = profiles.ProfileFieldUpdate(name=one["name"], hint=one["hint"], in_summary=in_summary)
+    for field in cafe.fields:
+        kind = FieldKind[field.get("kind", "short_text").upper()]
+        in_summary = field.get("in_summary", False)
+        new = profiles.ProfileFieldUpdate(
+            name=field["name"], hint=field["hint"], in_summary=in_summary
+        )
         yield at(Builder.submit, builder.owner, profiles.create_field, kind, new)
     for person in cafe.people:
         joined = time(person.joins or cafe.founded)
@@ -181,9 +185,9 @@ async def _set_avatar(builder: Builder, name: str) -> None:
 
 
 async def _set_profile(builder: Builder, person: Person) -> None:
-    ids = {one.name: one.id for one in builder.log.state.profile_fields}
+    ids = {field.name: field.id for field in builder.log.state.profile_fields}
     pairs = zip(builder.cafe.fields, person.profile, strict=True)
-    values = tuple((ids[one["name"]], text) for one, text in pairs if text)
+    values = tuple((ids[pair["name"]], text) for pair, text in pairs if text)
     new = profiles.NewProfile(values=values, render=builder.render)
     await builder.submit(person.name, profiles.change_own, new)
 
@@ -195,7 +199,9 @@ async def _add_emoji(builder: Builder, name: str) -> None:
 
 
 async def _create_channel(builder: Builder, planned: PlannedChannel) -> None:
-    folder = next((one.id for one in builder.log.state.folders if one.name == planned.folder), None)
+    folder = next(
+        (folder.id for folder in builder.log.state.folders if folder.name == planned.folder), None
+    )
     new = channels.NewChannel(
         name=planned.name,
         description=names.channel_description(planned.description),
@@ -205,13 +211,15 @@ async def _create_channel(builder: Builder, planned: PlannedChannel) -> None:
     )
     now = builder.clock()
     absent = {
-        one.name
-        for one in builder.cafe.people
-        if (one.joins and builder.calendar.time(one.joins) > now)
-        or (one.leaves and builder.calendar.time(one.leaves) < now)
+        person.name
+        for person in builder.cafe.people
+        if (person.joins and builder.calendar.time(person.joins) > now)
+        or (person.leaves and builder.calendar.time(person.leaves) < now)
     }
     members = planned.members or [person.name for person in builder.cafe.people]
-    await _subscribe(builder, (new,), [one for one in members if one not in absent], planned)
+    await _subscribe(
+        builder, (new,), [member for member in members if member not in absent], planned
+    )
 
 
 async def _subscribe_newcomer(builder: Builder, person: Person) -> None:

@@ -126,13 +126,13 @@ class Calendar:
 
     def time(self, text: str) -> float:
         """Turn `-3 09:10` or `now-95` into UNIX seconds."""
-        found = _TIME.fullmatch(text)
-        if found is None:
+        match = _TIME.fullmatch(text)
+        if match is None:
             raise ValueError(f"{text!r} isn't a time")
-        if found[1] is not None:
-            return self.end - int(found[1]) * 60
-        day = self._today + timedelta(days=int(found[2]))
-        return day.replace(hour=int(found[3]), minute=int(found[4])).timestamp()
+        if match[1] is not None:
+            return self.end - int(match[1]) * 60
+        day = self._today + timedelta(days=int(match[2]))
+        return day.replace(hour=int(match[3]), minute=int(match[4])).timestamp()
 
     def weekday(self, days: int) -> str:
         """The name of the day that is `days` after the last one."""
@@ -191,35 +191,37 @@ class Conversation:
 def conversations(calendar: Calendar) -> Iterator[Conversation]:
     """All conversations, file by file."""
     files = (file for file in (_FILES / "talk").iterdir() if file.name.endswith(".txt"))
-    for file in sorted(files, key=lambda one: one.name):
+    for file in sorted(files, key=lambda item: item.name):
         yield from parsed(file.read_text("utf-8"), calendar)
 
 
 def parsed(text: str, calendar: Calendar) -> Iterator[Conversation]:
     """The conversations of one file. ValueError for a line that can't be read."""
-    one: Conversation | None = None
+    conversation: Conversation | None = None
     at = 0.0
     for line in _lines(text):
         mark, rest = line[:1], line[1:].strip()
         if line.startswith("=="):
-            if one is not None:
-                yield one
-            one = _conversation_in(line[2:].strip())
+            if conversation is not None:
+                yield conversation
+            conversation = _conversation_in(line[2:].strip())
             continue
-        if one is None:
+        if conversation is None:
             raise ValueError(f"{line!r} is in no conversation")
         if mark == "@":
-            at = max(at, calendar.time(rest)) if one.messages else calendar.time(rest)
+            at = max(at, calendar.time(rest)) if conversation.messages else calendar.time(rest)
         elif match := _MESSAGE.fullmatch(line):
-            if one.messages:
+            if conversation.messages:
                 pause = int(match[2]) * 60 if match[2] else _pause(match[3])
                 # No message is later than the end.
-                at = min(max(at, one.messages[-1].at + pause), calendar.end - 20)
-            one.messages.append(ScriptedMessage(match[1], match[3].rstrip(), at, one))
+                at = min(max(at, conversation.messages[-1].at + pause), calendar.end - 20)
+            conversation.messages.append(
+                ScriptedMessage(match[1], match[3].rstrip(), at, conversation)
+            )
         else:
-            _annotate(one, mark, rest)
-    if one is not None:
-        yield one
+            _annotate(conversation, mark, rest)
+    if conversation is not None:
+        yield conversation
 
 
 def _lines(text: str) -> Iterator[str]:
@@ -248,9 +250,9 @@ def _pause(text: str) -> int:
     return 35 + len(text) % 71 + min(len(text), 400) // 3
 
 
-def _annotate(one: Conversation, mark: str, rest: str) -> None:
+def _annotate(conversation: Conversation, mark: str, rest: str) -> None:
     """Add what a line says about the last message or the conversation."""
-    last = one.messages[-1]
+    last = conversation.messages[-1]
     words = rest.split()
     match mark:
         case "&":
@@ -268,22 +270,24 @@ def _annotate(one: Conversation, mark: str, rest: str) -> None:
         case "!":
             last.widget_actions.append((words[0], words[1], " ".join(words[2:])))
         case ">" | "%":
-            last.moves.append(_move(one, mark, rest))
+            last.moves.append(_move(conversation, mark, rest))
         case "?" if words[0] == "unread":
-            one.unread[words[1]] = int(words[2])
+            conversation.unread[words[1]] = int(words[2])
         case "?" if words[0] in {"follow", "mute"}:
-            (one.followed if words[0] == "follow" else one.muted).extend(words[1:])
+            (conversation.followed if words[0] == "follow" else conversation.muted).extend(
+                words[1:]
+            )
         case _:
             raise ValueError(f"'{mark} {rest}' can't be read")
 
 
-def _move(one: Conversation, mark: str, rest: str) -> ScriptedMove:
-    found = _ANNOTATION.fullmatch(rest)
-    if found is None:
+def _move(conversation: Conversation, mark: str, rest: str) -> ScriptedMove:
+    match = _ANNOTATION.fullmatch(rest)
+    if match is None:
         raise ValueError(f"'{mark} {rest}' can't be read")
-    who, how, minutes, place = found.groups()
-    at = one.messages[-1].at + int(minutes or 2) * 60
+    who, how, minutes, place = match.groups()
+    at = conversation.messages[-1].at + int(minutes or 2) * 60
     if mark == "%":
-        return ScriptedMove(who, at, "all", one.channel, f"✔ {one.topic}")
+        return ScriptedMove(who, at, "all", conversation.channel, f"✔ {conversation.topic}")
     channel, _, topic = place.partition(">")
     return ScriptedMove(who, at, how or "one", channel.strip(), topic.strip())

@@ -99,13 +99,13 @@ _BY_ID: Final = attrgetter("id")
 def channels_seen(state: State, user: User) -> list[Channel]:
     """Return the channels that the user can see, by ascending ID. Faster than `sees_channel` for
     each."""
-    own = state.subscriptions.of_user[user.id]
+    subscriptions = state.subscriptions.of_user[user.id]
     to_members = not is_guest(state, user)
     return [
         channel
         for channel in _reached(user, sorted(state.channels, key=_BY_ID))
         if (to_members and not channel.is_private)
-        or ((one := own.get(channel.id)) is not None and one.is_active)
+        or ((subscription := subscriptions.get(channel.id)) is not None and subscription.is_active)
         or sees_unsubscribed(state, user, channel)
     ]
 

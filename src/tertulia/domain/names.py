@@ -41,18 +41,18 @@ class Keys(Struct, frozen=True, gc=False):
         return self.skeletons[0] == shown or self.skeletons[1] == folded
 
 
-def look_alike(one: str, other: str) -> bool:
-    return next(alike_among(one, (other,)), None) is not None
+def look_alike(text: str, other: str) -> bool:
+    return next(alike_among(text, (other,)), None) is not None
 
 
 def alike_among(name: str, others: Iterable[str]) -> Iterator[str]:
     """Yield those of the others that look like the name."""
-    is_ascii, own = name.isascii(), lookalike_keys(name)
+    is_ascii, keys = name.isascii(), lookalike_keys(name)
     for other in others:
         if is_ascii and other.isascii():
-            if _in_ascii(other) == own.plain:
+            if _in_ascii(other) == keys.plain:
                 yield other
-        elif own.resembles(lookalike_keys(other)):
+        elif keys.resembles(lookalike_keys(other)):
             yield other
 
 
@@ -72,7 +72,7 @@ def lookalike_keys(name: str) -> Keys:
         return Keys(folded, (shown.translate(_ASCII).lower(), folded.translate(_ASCII)))
     seen = name
     if not name.isprintable() or _IGNORED.search(name):
-        seen = "".join(one for one in name if not _is_ignored(one))
+        seen = "".join(text for text in name if not _is_ignored(text))
     shown = " ".join(unicodedata.normalize("NFKC", seen).split())
     folded = unicodedata.normalize("NFKC", shown.casefold())
     return Keys(folded, (_skeleton(shown), _skeleton(folded)))
@@ -93,19 +93,21 @@ def _prototypes() -> Mapping[int, str]:
     the first name that isn't ASCII."""
     place = resources.files("confusable_homoglyphs").joinpath("confusables.json")
     similar: dict[str, list[dict[str, str]]] = json.loads(place.read_text("utf-8"))
-    found: dict[int, str] = {}
+    prototypes: dict[int, str] = {}
     for first in similar:
-        if len(first) == 1 and ord(first) in found:
+        if len(first) == 1 and ord(first) in prototypes:
             continue
         family, pending = {first}, [first]
         while pending:
-            others = {one["c"] for one in similar.get(pending.pop(), ())} - family
+            others = {fields["c"] for fields in similar.get(pending.pop(), ())} - family
             family |= others
             pending.extend(others)
         # An ASCII character stands for the family if there is one, the shortest first.
-        prototype = min(family, key=lambda one: (not one.isascii(), len(one), one))
-        found.update((ord(one), prototype) for one in family if len(one) == 1 and not one.isascii())
-    return found
+        prototype = min(family, key=lambda text: (not text.isascii(), len(text), text))
+        prototypes.update(
+            (ord(text), prototype) for text in family if len(text) == 1 and not text.isascii()
+        )
+    return prototypes
 
 
 def _is_ignored(character: str) -> bool:
@@ -219,16 +221,16 @@ def full_name(text: str) -> str:
 
 def require_unlike(name: str, reserved: Iterable[str]) -> None:
     """Raise Refused for a name that could be read as a reserved one."""
-    for one in reserved:
-        if lookalike_keys(one).resembles(lookalike_keys(name)):
-            raise Refused(f"The name '{one}' is reserved.")
+    for text in reserved:
+        if lookalike_keys(text).resembles(lookalike_keys(name)):
+            raise Refused(f"The name '{text}' is reserved.")
 
 
 def address(text: str) -> str:
-    found = text.strip()
-    if len(found) > 254 or not _ADDRESS.fullmatch(found) or not is_printable(found):
-        raise Refused(f"'{found[:100]}' isn't a valid email address.")
-    return found
+    stripped = text.strip()
+    if len(stripped) > 254 or not _ADDRESS.fullmatch(stripped) or not is_printable(stripped):
+        raise Refused(f"'{stripped[:100]}' isn't a valid email address.")
+    return stripped
 
 
 def channel_name(text: str) -> str:

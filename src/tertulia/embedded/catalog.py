@@ -137,7 +137,7 @@ def _has_packages(source: Path) -> bool:
     modules: set[str] = set()
     for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            modules |= {one.name.partition(".")[0] for one in node.names}
+            modules |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             modules.add(node.module.partition(".")[0])
     return all(find_spec(name) is not None for name in modules)

@@ -58,7 +58,10 @@ class BotHandler:
         """Reply to the message's conversation."""
         if message["type"] == "private":
             people = [person["id"] for person in message["display_recipient"]]
-            to = {"type": "direct", "to": [one for one in people if one != self.user_id] or people}
+            to = {
+                "type": "direct",
+                "to": [person for person in people if person != self.user_id] or people,
+            }
         else:
             to = {
                 "type": "channel",

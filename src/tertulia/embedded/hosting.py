@@ -217,9 +217,9 @@ def _begin(bot: HostedBot) -> StartBot:
 def _masked(text: str, bot: HostedBot) -> str:
     """Mask the values of the bot's settings, which errors may contain."""
     for _, value in bot.settings:
-        for one in (value, quote(value), quote_plus(value)):
-            if len(one) > 3:
-                text = text.replace(one, "…")
+        for name in (value, quote(value), quote_plus(value)):
+            if len(name) > 3:
+                text = text.replace(name, "…")
     return text
 
 

@@ -46,9 +46,9 @@ def keep_within_bounds(networks: Sequence[Network], data_dir: str) -> None:
     """Refuse, with PermissionError and irrevocably, what a bot doesn't need. `networks` may be
     connected to besides the internet. Nothing in `data_dir` can be read."""
     mimetypes.init()  # It reads lists of the system's.
-    python = (sysconfig.get_path(one) for one in ("stdlib", "platstdlib", "purelib", "platlib"))
-    own = tuple(os.path.realpath(one) for one in (*python, *_ALWAYS))
-    added = tuple(os.path.realpath(one) for one in filter(None, sys.path))
+    python = (sysconfig.get_path(item) for item in ("stdlib", "platstdlib", "purelib", "platlib"))
+    paths = tuple(os.path.realpath(text) for text in (*python, *_ALWAYS))
+    added = tuple(os.path.realpath(text) for text in filter(None, sys.path))
     closed = (os.path.realpath(data_dir),)
 
     def is_readable(path: Any, flags: Any) -> bool:
@@ -57,7 +57,7 @@ def keep_within_bounds(networks: Sequence[Network], data_dir: str) -> None:
         if isinstance(flags, int) and flags & _WRITING:
             return False
         real = os.path.realpath(os.fsdecode(path))
-        return _is_in(real, own) or (_is_in(real, added) and not _is_in(real, closed))
+        return _is_in(real, paths) or (_is_in(real, added) and not _is_in(real, closed))
 
     def is_reachable(address: Any) -> bool:
         host = parsed(str(address[0])) if isinstance(address, tuple) and address else None
@@ -93,8 +93,8 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for one in (signal.SIGPROF, signal.SIGALRM):
-        signal.signal(one, signal.SIG_DFL)
+    for item in (signal.SIGPROF, signal.SIGALRM):
+        signal.signal(item, signal.SIG_DFL)
     restrict(MEMORY, files=FILES, file_size=0)
     begin = pipe.receive()
     if not isinstance(begin, StartBot):

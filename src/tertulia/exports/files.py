@@ -31,29 +31,31 @@ class IncludedFile(Struct, frozen=True, kw_only=True):
 def included_files(scope: ExportScope, connection: Connection) -> list[IncludedFile]:
     """Return the uploaded files that included messages link, and those of people who share their
     private data."""
-    found = []
-    attachments = sorted(scope.state.attachments, key=lambda one: one.id)
+    included_files = []
+    attachments = sorted(scope.state.attachments, key=lambda attachment: attachment.id)
     for first in range(0, len(attachments), _AT_ONCE):
         some = attachments[first : first + _AT_ONCE]
-        links = {one.id: scope.state.uploads.message_ids(one.id) for one in some}
+        links = {
+            attachment.id: scope.state.uploads.message_ids(attachment.id) for attachment in some
+        }
         ids = sorted({message_id for linked in links.values() for message_id in linked})
         places = {
             message.id: message
             for message in queries.messages(connection, ids, texts=False)
             if scope.includes(message.id, message.channel_id, message.direct_id)
         }
-        for one in some:
-            messages = [places[number] for number in links[one.id] if number in places]
-            if messages or scope.shares(one.user_id):
+        for attachment in some:
+            messages = [places[number] for number in links[attachment.id] if number in places]
+            if messages or scope.shares(attachment.user_id):
                 channels = frozenset(message.channel_id or 0 for message in messages) - {0}
-                found.append(
+                included_files.append(
                     IncludedFile(
-                        attachment=one,
+                        attachment=attachment,
                         message_ids=[message.id for message in messages],
                         channel_ids=channels,
                     )
                 )
-    return found
+    return included_files
 
 
 class UploadedFiles:
@@ -79,7 +81,7 @@ class UploadedFiles:
     ) -> list[Attachment]:
         """Write the files below a directory. Return those that exist. Raises FilesUnavailable."""
         try:
-            return [one async for one in self._written(directory, progress)]
+            return [attachment async for attachment in self._written(directory, progress)]
         finally:
             if closing:
                 await self._files.close()
@@ -88,15 +90,15 @@ class UploadedFiles:
         uploads = UploadStore(self._files, self._disk)
         progress("files", 0, len(self.included))
         for number, included in enumerate(self.included, 1):
-            one = included.attachment
-            place = uploads.place_of(one.path)
+            attachment = included.attachment
+            place = uploads.place_of(attachment.path)
             # What has just arrived may be moved to its place in the meantime.
-            sources = ((self._files, place), (self._disk, f"{INCOMING}/{one.key}"))
+            sources = ((self._files, place), (self._disk, f"{INCOMING}/{attachment.key}"))
             chunks = (files.chunks(path) for files, path in (*sources, sources[0]))
-            if await self.add(f"{directory}/{one.path}", chunks) is None:
-                self.missing.append(one.path)
+            if await self.add(f"{directory}/{attachment.path}", chunks) is None:
+                self.missing.append(attachment.path)
             else:
-                yield one
+                yield attachment
             progress("files", number, len(self.included))
 
     async def add_picture(self, name: str, place: str) -> int | None:

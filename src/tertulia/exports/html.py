@@ -69,13 +69,13 @@ class Pages:
         realm = scope.state.realm
         self._pages = ArchivePages(realm.name, realm.default_language, now)
         self._say = self._pages.say
-        self._paths = {one.attachment.path for one in uploaded.included}
+        self._paths = {included.attachment.path for included in uploaded.included}
         self.messages = 0
 
     def write(self, progress: Progress) -> None:
         total = queries.count_messages(self._connection)
         channels = []
-        for channel in sorted(self._scope.channels, key=lambda one: one.name.casefold()):
+        for channel in sorted(self._scope.channels, key=lambda channel: channel.name.casefold()):
             channels.append(self._write_channel(channel))
             progress("messages", self.messages, total)
         directs = []
@@ -89,8 +89,8 @@ class Pages:
     def _write_channel(self, channel: Channel) -> ArchiveLink:
         place = ArchiveLink(name=channel.name, address=f"../channels/{channel.id}.html")
         entries = []
-        found = self._state.topics.of_channel[channel.id].values()
-        for topic in sorted(found, key=lambda one: one.last_message_id, reverse=True):
+        result = self._state.topics.of_channel[channel.id].values()
+        for topic in sorted(result, key=lambda topic: topic.last_message_id, reverse=True):
             entry = self._write_topic(channel, place, topic)
             if entry.messages:
                 entries.append(entry)
@@ -112,7 +112,7 @@ class Pages:
         return ArchiveLink(
             name=f"#{channel.name}",
             address=f"channels/{channel.id}.html",
-            messages=sum(one.messages for one in entries),
+            messages=sum(link.messages for link in entries),
             marks=marks,
         )
 
@@ -144,8 +144,10 @@ class Pages:
         for page in range(1, pages + 1):
             some = ids[(page - 1) * MESSAGES_PER_PAGE : page * MESSAGES_PER_PAGE]
             messages = [
-                archived(message, self._state.users[message.sender_id].full_name, own, addressed)
-                for message, own in self._read(list(some))
+                archived(
+                    message, self._state.users[message.sender_id].full_name, reactions, addressed
+                )
+                for message, reactions in self._read(list(some))
             ]
             content = self._pages.messages(
                 title, place, messages, page, pages, lambda other: _name(number, other)

@@ -28,7 +28,9 @@ class Loss(Struct, frozen=True, kw_only=True):
 
 
 _EXTENSIONS: Final = tuple(
-    f"realm.{name}" for name, one in declared_settings(Realm).items() if one.setting.extension
+    f"realm.{name}"
+    for name, setting in declared_settings(Realm).items()
+    if setting.setting.extension
 )
 
 LOSSES: Final = (
@@ -115,7 +117,9 @@ LOSSES: Final = (
 def lost(connection: Connection, state: State) -> list[str]:
     """Return what this organization loses, in sentences. `state` is what the export reads, as of
     the same snapshot as the connection's."""
-    return [one.sentence for one in LOSSES if not one.is_internal and _has(connection, state, one)]
+    return [
+        loss.sentence for loss in LOSSES if not loss.is_internal and _has(connection, state, loss)
+    ]
 
 
 def _has(connection: Connection, state: State, loss: Loss) -> bool:

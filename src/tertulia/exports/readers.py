@@ -44,11 +44,11 @@ class ChannelRecipients:
 
     def __init__(self, scope: ExportScope, channel_id: int) -> None:
         steps = []
-        for one in scope.subscriptions(channel_id):
-            for after, until in one.spans:
-                steps.append((after, True, one.user_id))
+        for subscription in scope.subscriptions(channel_id):
+            for after, until in subscription.spans:
+                steps.append((after, True, subscription.user_id))
                 if until is not None:
-                    steps.append((until, False, one.user_id))
+                    steps.append((until, False, subscription.user_id))
         self._steps = sorted(steps)
         """When people came and left: the newest message before, and the person."""
         self._next = 0
@@ -97,11 +97,11 @@ class MessageReaders:
         if chunk == self._chunk:
             return
         self._chunk = chunk
-        for found, table in ((self._read, bitmaps.READ), (self._moved, bitmaps.RECORDS)):
-            found.clear()
+        for result, table in ((self._read, bitmaps.READ), (self._moved, bitmaps.RECORDS)):
+            result.clear()
             for user_id, ids in bitmaps.rows_of_chunk(self._connection, table, chunk):
                 if self._scope.shares(user_id):
-                    found[user_id] = ids
+                    result[user_id] = ids
 
     def _of_chunk(
         self, messages: Sequence[Message], flags: Mapping[int, Mapping[int, Flag]]
@@ -111,17 +111,23 @@ class MessageReaders:
         for user_id, ids_moved in self._moved.items():
             for message_id in ids_moved & ids:
                 kept[message_id].add(user_id)
-        found = []
+        result = []
         for message in messages:
             received = self._recipients(message)
-            own: Mapping[int, Flag] = flags.get(message.id, {})
+            flags_of_message: Mapping[int, Flag] = flags.get(message.id, {})
             moved: set[int] = kept.get(message.id, set())
-            others = (moved | own.keys()) - set(received) if own or moved else set()
+            others = (
+                (moved | flags_of_message.keys()) - set(received)
+                if flags_of_message or moved
+                else set()
+            )
             user_ids = sorted({*received, *others}) if others else received
-            found.append(Received(message, user_ids, (), own, others, moved))
-        unread = self._unread(found, kept)
-        for one in found:
-            yield replace(one, unread=unread[one.message.id]) if one.message.id in unread else one
+            result.append(Received(message, user_ids, (), flags_of_message, others, moved))
+        unread = self._unread(result, kept)
+        for item in result:
+            yield (
+                replace(item, unread=unread[item.message.id]) if item.message.id in unread else item
+            )
 
     def _recipients(self, message: Message) -> Sequence[int]:
         if message.channel_id is None:
@@ -137,25 +143,25 @@ class MessageReaders:
     ) -> Mapping[int, set[int]]:
         """Return who hasn't read the messages."""
         by_user: dict[int, list[Received]] = defaultdict(list)
-        for one in received:
-            for user_id in one.user_ids:
-                by_user[user_id].append(one)
-        found: dict[int, set[int]] = defaultdict(set)
+        for item in received:
+            for user_id in item.user_ids:
+                by_user[user_id].append(item)
+        result: dict[int, set[int]] = defaultdict(set)
         for user_id, some in by_user.items():
             if not self._scope.shares(user_id):
                 continue
             read = self._read.get(user_id, _NOTHING)
             since: dict[int | None, float] = {}
-            for one in some:
-                message_id, channel_id = one.message.id, one.message.channel_id
+            for item in some:
+                message_id, channel_id = item.message.id, item.message.channel_id
                 if message_id in read:
                     continue
                 if channel_id not in since:
-                    since[channel_id] = self._unread_since(user_id, one.message)
+                    since[channel_id] = self._unread_since(user_id, item.message)
                 limit = since[channel_id]
-                if message_id > limit or (limit < _NEVER and self._is_kept(user_id, one, kept)):
-                    found[message_id].add(user_id)
-        return found
+                if message_id > limit or (limit < _NEVER and self._is_kept(user_id, item, kept)):
+                    result[message_id].add(user_id)
+        return result
 
     def _unread_since(self, user_id: int, message: Message) -> float:
         """Return the ID after which messages of the channel, or direct messages, count as unread
@@ -168,7 +174,7 @@ class MessageReaders:
         is_archived = self._state.channels[message.channel_id].is_archived
         return _NEVER if is_archived else self._state.unread_since(subscription)
 
-    def _is_kept(self, user_id: int, one: Received, kept: Mapping[int, set[int]]) -> bool:
+    def _is_kept(self, user_id: int, received: Received, kept: Mapping[int, set[int]]) -> bool:
         """Whether the user has a record of the message."""
-        flags = one.flags.get(user_id, 0)
-        return bool(flags & Flag.RECORD) or user_id in kept.get(one.message.id, ())
+        flags = received.flags.get(user_id, 0)
+        return bool(flags & Flag.RECORD) or user_id in kept.get(received.message.id, ())

@@ -27,9 +27,10 @@ class ExportScope:
         self.channels: Sequence[Channel] = self._found_channels()
         self.channel_ids = frozenset(channel.id for channel in self.channels)
         self.directs: Sequence[DirectConversation] = sorted(
-            (one for one in state.directs if self._includes_direct(one)), key=lambda one: one.id
+            (direct for direct in state.directs if self._includes_direct(direct)),
+            key=lambda conversation: conversation.id,
         )
-        self._direct_ids = frozenset(one.id for one in self.directs)
+        self._direct_ids = frozenset(direct.id for direct in self.directs)
 
     def _consents(self, user: User) -> bool:
         settings = self.state.settings.get(user.person_id)
@@ -60,8 +61,8 @@ class ExportScope:
 
     def subscriptions(self, channel_id: int) -> list[Subscription]:
         """Return the channel's subscriptions, present and past, by user."""
-        found = self.state.subscriptions.of_channel[channel_id].values()
-        return sorted(found, key=lambda one: one.user_id)
+        result = self.state.subscriptions.of_channel[channel_id].values()
+        return sorted(result, key=lambda subscription: subscription.user_id)
 
     def _found_channels(self) -> list[Channel]:
         channels = sorted(self.state.channels, key=lambda channel: channel.id)
@@ -84,17 +85,17 @@ class ExportScope:
         """Return the ranges of messages that people who consent received."""
         return [
             span
-            for one in self.subscriptions(channel.id)
-            if one.user_id in self._consenting
-            for span in one.spans
+            for subscription in self.subscriptions(channel.id)
+            if subscription.user_id in self._consenting
+            for span in subscription.spans
         ]
 
     def _has_open_history(self, channel: Channel) -> bool:
         """Whether someone who consents can read all of the private channel's messages."""
         return channel.history_public and any(
-            one.is_active and one.user_id in self._consenting
-            for one in self.subscriptions(channel.id)
+            subscription.is_active and subscription.user_id in self._consenting
+            for subscription in self.subscriptions(channel.id)
         )
 
-    def _includes_direct(self, one: DirectConversation) -> bool:
-        return self.is_full or not self._consenting.isdisjoint(one.members)
+    def _includes_direct(self, conversation: DirectConversation) -> bool:
+        return self.is_full or not self._consenting.isdisjoint(conversation.members)

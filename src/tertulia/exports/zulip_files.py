@@ -25,17 +25,17 @@ class FileDirectories:
         tables.table("zerver_attachment", map(self._attachment, self._uploaded.included))
 
     def _attachment(self, included: IncludedFile) -> dict[str, Any]:
-        one = included.attachment
+        attachment = included.attachment
         channels = [self._state.channels[channel_id] for channel_id in included.channel_ids]
         return {
-            "id": one.id,
-            "file_name": one.name,
-            "path_id": one.path,
-            "owner": one.user_id,
+            "id": attachment.id,
+            "file_name": attachment.name,
+            "path_id": attachment.path,
+            "owner": attachment.user_id,
             "realm": REALM,
-            "create_time": float(one.created_at),
-            "size": one.size,
-            "content_type": one.media_type or None,
+            "create_time": float(attachment.created_at),
+            "size": attachment.size,
+            "content_type": attachment.media_type or None,
             "is_realm_public": any(not channel.is_private for channel in channels),
             "is_web_public": any(channel.is_web_public for channel in channels),
             "messages": included.message_ids,
@@ -47,7 +47,12 @@ class FileDirectories:
         stored = await self._uploaded.write("uploads", progress)
         self._write_records(
             "uploads",
-            [self._record(one.path, one.user_id, one.size, one.created_at) for one in stored],
+            [
+                self._record(
+                    attachment.path, attachment.user_id, attachment.size, attachment.created_at
+                )
+                for attachment in stored
+            ],
         )
         await self._write_avatars()
         await self._write_emoji()
@@ -73,20 +78,20 @@ class FileDirectories:
 
     async def _write_emoji(self) -> None:
         records = []
-        for one in sorted(self._state.custom_emoji, key=lambda one: one.id):
-            place = pictures.emoji_place(one.file)
+        for emoji in sorted(self._state.custom_emoji, key=lambda emoji: emoji.id):
+            place = pictures.emoji_place(emoji.file)
             for ending in ("", ".original"):
-                path = f"{REALM}/emoji/images/{one.file}{ending}"
+                path = f"{REALM}/emoji/images/{emoji.file}{ending}"
                 if await self._uploaded.add_picture(f"emoji/{path}", place) is not None:
                     records.append(
                         {
                             "realm_id": REALM,
-                            "author": one.author_id,
+                            "author": emoji.author_id,
                             "path": path,
                             "s3_path": path,
-                            "file_name": one.file,
-                            "name": one.name,
-                            "deactivated": one.deactivated,
+                            "file_name": emoji.file,
+                            "name": emoji.name,
+                            "deactivated": emoji.deactivated,
                         }
                     )
         self._write_records("emoji", records)

@@ -80,12 +80,15 @@ class MessageFiles:
             self._write_file(page)
 
     def _write_file(self, page: Sequence[Message]) -> None:
-        details = message_details.details_of(self._connection, [one.id for one in page])
+        details = message_details.details_of(self._connection, [message.id for message in page])
         name = f"messages-{len(self.counts) + 1:06}"
         with self._archive.tables(f"{name}.json") as tables:
             tables.encoded(
                 "zerver_message",
-                (_encode(self._message(one, details.get(one.id, NO_DETAILS))) for one in page),
+                (
+                    _encode(self._message(message, details.get(message.id, NO_DETAILS)))
+                    for message in page
+                ),
             )
             # A message's rows are joined already, so they're counted here.
             first = self._rows
@@ -94,8 +97,8 @@ class MessageFiles:
             tables.counts["zerver_usermessage"] = self._rows - first
         self.counts[name] = tables.counts
         self.messages += len(page)
-        for one in page:
-            self._write_parts(details.get(one.id, NO_DETAILS))
+        for message in page:
+            self._write_parts(details.get(message.id, NO_DETAILS))
 
     def _message(self, message: Message, details: MessageDetails) -> dict[str, Any]:
         edits = list(self._edits(details))
@@ -126,10 +129,10 @@ class MessageFiles:
         if self._history == "none":
             return
         for edit in details.edits:
-            found: dict[str, Any] = {"user_id": edit.user_id, "timestamp": edit.at}
+            result: dict[str, Any] = {"user_id": edit.user_id, "timestamp": edit.at}
             if edit.changed_content and self._history == "all":
                 content, rendered = self._texts_before(edit)
-                found |= {
+                result |= {
                     "prev_content": content,
                     "prev_rendered_content": rendered,
                     "prev_rendered_content_version": 1,
@@ -137,29 +140,29 @@ class MessageFiles:
             if edit.was_channel_id is not None:
                 if edit.was_channel_id not in self._scope.channel_ids:
                     # What was written there isn't included either.
-                    if len(found) > 2:
-                        yield found
+                    if len(result) > 2:
+                        yield result
                     return
-                found |= {"prev_stream": edit.was_channel_id, "stream": edit.channel_id}
+                result |= {"prev_stream": edit.was_channel_id, "stream": edit.channel_id}
             if edit.was_topic is not None:
-                found |= {"prev_topic": edit.was_topic, "topic": edit.topic}
-            if len(found) > 2:
-                yield found
+                result |= {"prev_topic": edit.was_topic, "topic": edit.topic}
+            if len(result) > 2:
+                yield result
 
     def _texts_before(self, edit: MessageEdit) -> tuple[str, str]:
         if not edit.text_omitted:
             return edit.was_content or "", edit.was_rendered or ""
-        found = editing.texts_before(self._connection, [edit.message_id], [edit.seq])
-        return found.get((edit.message_id, edit.seq), ("", ""))
+        result = editing.texts_before(self._connection, [edit.message_id], [edit.seq])
+        return result.get((edit.message_id, edit.seq), ("", ""))
 
-    def _received(self, one: Received) -> bytes:
+    def _received(self, item: Received) -> bytes:
         """Return the rows of a message, joined by commas."""
-        message_id, number, beginnings = one.message.id, self._rows, self._beginnings
-        always = DIRECT if one.message.channel_id is None else 0
-        received = WILDCARD if one.message.mentions_all else 0
-        flags, unread, others, moved = one.flags, one.unread, one.others, one.moved
+        message_id, number, beginnings = item.message.id, self._rows, self._beginnings
+        always = DIRECT if item.message.channel_id is None else 0
+        received = WILDCARD if item.message.mentions_all else 0
+        flags, unread, others, moved = item.flags, item.unread, item.others, item.moved
         parts = []
-        for user_id in one.user_ids:
+        for user_id in item.user_ids:
             number += 1
             beginning = beginnings.get(user_id)
             if beginning is None:
@@ -176,15 +179,15 @@ class MessageFiles:
         return ",".join(parts).encode()
 
     def _write_parts(self, details: MessageDetails) -> None:
-        for one in details.reactions:
+        for reaction in details.reactions:
             self._reaction_count += 1
             row = {
                 "id": self._reaction_count,
-                "user_profile": one.user_id,
-                "emoji_name": one.name,
-                "reaction_type": REACTION_KINDS[one.kind],
-                "emoji_code": one.code,
-                "message": one.message_id,
+                "user_profile": reaction.user_id,
+                "emoji_name": reaction.name,
+                "reaction_type": REACTION_KINDS[reaction.kind],
+                "emoji_code": reaction.code,
+                "message": reaction.message_id,
             }
             self._reactions.write(_encode(row) + b"\n")
         for part in details.submessages:

@@ -92,13 +92,15 @@ class Recipients:
         state = scope.state
         self._people = {user: n for n, user in enumerate(sorted(u.id for u in state.users), 1)}
         first = len(self._people) + 1
-        self._channels = {one.id: n for n, one in enumerate(scope.channels, first)}
-        self.groups = [one for one in scope.directs if len(one.members) > 2]
+        self._channels = {channel.id: n for n, channel in enumerate(scope.channels, first)}
+        self.groups = [direct for direct in scope.directs if len(direct.members) > 2]
         self.groups += _intended_groups(scope)
         first += len(self._channels)
-        self._groups = {one.id: n for n, one in enumerate(self.groups, first)}
-        self._directs = {one.id: one for one in scope.directs}
-        self._by_members = {one.members: number for number, one in enumerate(self.groups, first)}
+        self._groups = {group.id: n for n, group in enumerate(self.groups, first)}
+        self._directs = {direct.id: direct for direct in scope.directs}
+        self._by_members = {
+            group.members: number for number, group in enumerate(self.groups, first)
+        }
 
     def person(self, user_id: int) -> int:
         return self._people[user_id]
@@ -137,23 +139,23 @@ class Recipients:
 def _intended_groups(scope: ExportScope) -> Iterator[DirectConversation]:
     """Yield the groups of people that have only scheduled messages or drafts so far."""
     state = scope.state
-    scheduled = (one for one in state.tables["scheduled_messages"] if one.channel_id is None)
-    drafts = (one for one in state.tables["drafts"] if one.kind is DraftKind.DIRECT)
+    scheduled = (table for table in state.tables["scheduled_messages"] if table.channel_id is None)
+    drafts = (table for table in state.tables["drafts"] if table.kind is DraftKind.DIRECT)
     written = itertools.chain(
-        ((one.user_id, one.user_ids) for one in scheduled),
-        ((one.user_id, one.to) for one in drafts),
+        ((value.user_id, value.user_ids) for value in scheduled),
+        ((draft.user_id, draft.to) for draft in drafts),
     )
     wanted = {tuple(sorted({by, *to})) for by, to in written if scope.shares(by)}
-    known = {one.members for one in scope.directs}
+    known = {direct.members for direct in scope.directs}
     first = state.directs.next_id()
-    new = sorted(one for one in wanted - known if len(one) > 2)
+    new = sorted(item for item in wanted - known if len(item) > 2)
     for number, members in enumerate(new, first):
         yield DirectConversation(id=number, members=members)
 
 
 def other_of(members: Iterable[int], user_id: int) -> int:
     """Return the other person of a direct conversation; the person alone for notes."""
-    return next((one for one in members if one != user_id), user_id)
+    return next((member_id for member_id in members if member_id != user_id), user_id)
 
 
 class Groups:

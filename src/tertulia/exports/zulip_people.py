@@ -69,7 +69,7 @@ class PeopleTables:
         yield "zerver_navigationview", map(_view, self._own("navigation_views"))
         # Zulip has such rows, but neither exports nor imports them. Tertulia imports them.
         yield "zerver_draft", map(self._draft, self._own("drafts"))
-        scheduled = [self._scheduled(one) for one in self._own("scheduled_messages")]
+        scheduled = [self._scheduled(value) for value in self._own("scheduled_messages")]
         first = max((row["id"] for row in scheduled), default=0) + 1
         reminders = map(self._reminder, itertools.count(first), self._own("reminders"))
         rows = itertools.chain(scheduled, reminders)
@@ -78,8 +78,8 @@ class PeopleTables:
     def _own(self, table: str) -> list[Any]:
         """Return the records of a table whose owners share private data."""
         records = self._state.tables[table]
-        found = (one for one in records if self._scope.shares(one.user_id))
-        return sorted(found, key=records.noun.key_of)
+        result = (record for record in records if self._scope.shares(record.user_id))
+        return sorted(result, key=records.noun.key_of)
 
     def _is_dummy(self, user: User) -> bool:
         return user.is_deleted or user.is_placeholder or not self._scope.shows_address(user)
@@ -134,13 +134,13 @@ class PeopleTables:
     def _settings(self, user: User) -> PersonalSettings:
         """Return the account's settings; of people who don't share them, only those that say how
         their data is treated."""
-        own = self._state.settings.get(user.id) or PersonalSettings(user_id=user.id)
+        settings = self._state.settings.get(user.id) or PersonalSettings(user_id=user.id)
         if self._scope.shares(user.id):
-            return own
+            return settings
         return replace(
             PersonalSettings(user_id=user.id),
-            email_address_visibility=own.email_address_visibility,
-            allow_private_data_export=own.allow_private_data_export,
+            email_address_visibility=settings.email_address_visibility,
+            allow_private_data_export=settings.allow_private_data_export,
         )
 
     def _system_bots(self) -> Rows:
@@ -177,136 +177,149 @@ class PeopleTables:
                     }
 
     def _profiles(self) -> Rows:
-        values = sorted(self._state.profile_values, key=lambda one: (one.user_id, one.field_id))
-        for number, one in enumerate(values, 1):
+        values = sorted(
+            self._state.profile_values, key=lambda value: (value.user_id, value.field_id)
+        )
+        for number, value in enumerate(values, 1):
             yield {
                 "id": number,
-                "user_profile": one.user_id,
-                "field": one.field_id,
-                "value": one.value,
-                "rendered_value": one.rendered or None,
+                "user_profile": value.user_id,
+                "field": value.field_id,
+                "value": value.value,
+                "rendered_value": value.rendered or None,
             }
 
     def _alert_words(self) -> Rows:
-        words = ((one.user_id, word) for one in self._own("alert_words") for word in one.words)
+        words = (
+            (value.user_id, word) for value in self._own("alert_words") for word in value.words
+        )
         for number, (user_id, word) in enumerate(words, 1):
             yield {"id": number, "realm": REALM, "user_profile": user_id, "word": word}
 
     def _muted(self) -> Rows:
-        for number, one in enumerate(self._own("muted_users"), 1):
+        for number, value in enumerate(self._own("muted_users"), 1):
             yield {
                 "id": number,
-                "user_profile": one.user_id,
-                "muted_user": one.muted_id,
-                "date_muted": float(one.since),
+                "user_profile": value.user_id,
+                "muted_user": value.muted_id,
+                "date_muted": float(value.since),
             }
 
     def _steps(self) -> Rows:
-        for number, one in enumerate(self._own("onboarding_steps"), 1):
+        for number, value in enumerate(self._own("onboarding_steps"), 1):
             yield {
                 "id": number,
-                "user": one.user_id,
-                "onboarding_step": one.name,
-                "timestamp": float(self._state.users[one.user_id].joined_at),
+                "user": value.user_id,
+                "onboarding_step": value.name,
+                "timestamp": float(self._state.users[value.user_id].joined_at),
             }
 
     def _presence(self) -> Rows:
-        seen = (one for one in queries.presence(self._connection))
+        seen = (presence for presence in queries.presence(self._connection))
         shared = sorted(
-            (one for one in seen if self._scope.shares(one.user_id)), key=lambda one: one.user_id
+            (presence for presence in seen if self._scope.shares(presence.user_id)),
+            key=lambda presence: presence.user_id,
         )
-        for number, one in enumerate(shared, 1):
+        for number, presence in enumerate(shared, 1):
             yield {
                 "id": number,
-                "user_profile": one.user_id,
+                "user_profile": presence.user_id,
                 "realm": REALM,
                 "last_update_id": 0,
-                "last_connected_time": float(max(one.active_at, one.idle_at)) or None,
-                "last_active_time": float(one.active_at) or None,
+                "last_connected_time": float(max(presence.active_at, presence.idle_at)) or None,
+                "last_active_time": float(presence.active_at) or None,
             }
 
     def _statuses(self) -> Rows:
-        for number, one in enumerate(self._own("user_statuses"), 1):
+        for number, value in enumerate(self._own("user_statuses"), 1):
             yield {
                 "id": number,
-                "user_profile": one.user_id,
+                "user_profile": value.user_id,
                 "timestamp": 0.0,
                 "client": Clients.INTERNAL,
-                "status_text": one.text,
-                "emoji_name": one.emoji.name if one.emoji else "",
-                "emoji_code": one.emoji.code if one.emoji else "",
-                "reaction_type": REACTION_KINDS[one.emoji.kind] if one.emoji else "unicode_emoji",
+                "status_text": value.text,
+                "emoji_name": value.emoji.name if value.emoji else "",
+                "emoji_code": value.emoji.code if value.emoji else "",
+                "reaction_type": REACTION_KINDS[value.emoji.kind]
+                if value.emoji
+                else "unicode_emoji",
             }
 
     def _topics(self) -> Rows:
-        own = (one for one in self._own("user_topics") if one.channel_id in self._scope.channel_ids)
-        for number, one in enumerate(own, 1):
+        chosen = (
+            value
+            for value in self._own("user_topics")
+            if value.channel_id in self._scope.channel_ids
+        )
+        for number, value in enumerate(chosen, 1):
             yield {
                 "id": number,
-                "user_profile": one.user_id,
-                "stream": one.channel_id,
-                "recipient": self._recipients.channel(one.channel_id),
-                "topic_name": one.name,
-                "last_updated": float(one.changed_at),
-                "visibility_policy": one.visibility.value,
+                "user_profile": value.user_id,
+                "stream": value.channel_id,
+                "recipient": self._recipients.channel(value.channel_id),
+                "topic_name": value.name,
+                "last_updated": float(value.changed_at),
+                "visibility_policy": value.visibility.value,
             }
 
-    def _draft(self, one: SavedDraft) -> dict[str, Any]:
+    def _draft(self, draft: SavedDraft) -> dict[str, Any]:
         recipient = None
-        if one.kind is DraftKind.DIRECT:
-            recipient = self._recipients.direct(one.user_id, one.to)
-        elif one.kind is DraftKind.CHANNEL and one.to and one.to[0] in self._scope.channel_ids:
-            recipient = self._recipients.channel(one.to[0])
+        if draft.kind is DraftKind.DIRECT:
+            recipient = self._recipients.direct(draft.user_id, draft.to)
+        elif (
+            draft.kind is DraftKind.CHANNEL and draft.to and draft.to[0] in self._scope.channel_ids
+        ):
+            recipient = self._recipients.channel(draft.to[0])
         return {
-            "id": one.id,
-            "user_profile": one.user_id,
+            "id": draft.id,
+            "user_profile": draft.user_id,
             "recipient": recipient,
-            "topic": one.topic,
-            "content": one.content,
-            "last_edit_time": float(one.edited_at),
+            "topic": draft.topic,
+            "content": draft.content,
+            "last_edit_time": float(draft.edited_at),
         }
 
-    def _scheduled(self, one: ScheduledMessage) -> dict[str, Any]:
+    def _scheduled(self, scheduled: ScheduledMessage) -> dict[str, Any]:
         recipient = None
-        if one.channel_id is not None:
-            if one.channel_id in self._scope.channel_ids:
-                recipient = self._recipients.channel(one.channel_id)
+        if scheduled.channel_id is not None:
+            if scheduled.channel_id in self._scope.channel_ids:
+                recipient = self._recipients.channel(scheduled.channel_id)
         else:
-            recipient = self._recipients.direct(one.user_id, one.user_ids)
+            recipient = self._recipients.direct(scheduled.user_id, scheduled.user_ids)
         return {
-            "id": one.id,
+            "id": scheduled.id,
             "recipient": recipient,
-            "sender": one.user_id,
-            "subject": one.topic,
-            "content": one.content,
-            "rendered_content": one.rendered,
-            "sending_client": self._clients.of(one.client),
-            "stream": self._channel(one.channel_id),
+            "sender": scheduled.user_id,
+            "subject": scheduled.topic,
+            "content": scheduled.content,
+            "rendered_content": scheduled.rendered,
+            "sending_client": self._clients.of(scheduled.client),
+            "stream": self._channel(scheduled.channel_id),
             "realm": REALM,
-            "scheduled_timestamp": float(one.deliver_at),
-            "read_by_sender": one.read_by_sender,
+            "scheduled_timestamp": float(scheduled.deliver_at),
+            "read_by_sender": scheduled.read_by_sender,
             "delivered": False,
             "delivered_message": None,
             "has_attachment": False,
-            "failed": one.failed,
+            "failed": scheduled.failed,
             "failure_message": None,
             "delivery_type": _SEND_LATER,
             "reminder_target_message_id": None,
             "reminder_note": None,
         }
 
-    def _reminder(self, number: int, one: Reminder) -> dict[str, Any]:
+    def _reminder(self, number: int, reminder: Reminder) -> dict[str, Any]:
         return {
             "id": number,
-            "recipient": self._recipients.person(one.user_id),
-            "sender": one.user_id,
+            "recipient": self._recipients.person(reminder.user_id),
+            "sender": reminder.user_id,
             "subject": "",
-            "content": one.content,
-            "rendered_content": one.rendered,
+            "content": reminder.content,
+            "rendered_content": reminder.rendered,
             "sending_client": Clients.INTERNAL,
             "stream": None,
             "realm": REALM,
-            "scheduled_timestamp": float(one.deliver_at),
+            "scheduled_timestamp": float(reminder.deliver_at),
             "read_by_sender": False,
             "delivered": False,
             "delivered_message": None,
@@ -314,29 +327,29 @@ class PeopleTables:
             "failed": False,
             "failure_message": None,
             "delivery_type": _REMIND,
-            "reminder_target_message_id": one.message_id,
-            "reminder_note": one.note,
+            "reminder_target_message_id": reminder.message_id,
+            "reminder_note": reminder.note,
         }
 
 
-def _snippet(one: Snippet) -> dict[str, Any]:
+def _snippet(snippet: Snippet) -> dict[str, Any]:
     return {
-        "id": one.id,
+        "id": snippet.id,
         "realm": REALM,
-        "user_profile": one.user_id,
-        "title": one.title,
-        "content": one.content,
-        "date_created": float(one.created_at),
+        "user_profile": snippet.user_id,
+        "title": snippet.title,
+        "content": snippet.content,
+        "date_created": float(snippet.created_at),
     }
 
 
-def _view(one: NavigationView) -> dict[str, Any]:
+def _view(view: NavigationView) -> dict[str, Any]:
     return {
-        "id": one.id,
-        "user": one.user_id,
-        "fragment": one.fragment,
-        "is_pinned": one.is_pinned,
-        "name": one.name,
+        "id": view.id,
+        "user": view.user_id,
+        "fragment": view.fragment,
+        "is_pinned": view.is_pinned,
+        "name": view.name,
     }
 
 

@@ -63,12 +63,12 @@ class RealmTables:
             "zerver_realmdomain",
             (
                 {
-                    "id": one.id,
+                    "id": value.id,
                     "realm": REALM,
-                    "domain": one.name,
-                    "allow_subdomains": one.allow_subdomains,
+                    "domain": value.name,
+                    "allow_subdomains": value.allow_subdomains,
                 }
-                for one in _by_id(state.domains)
+                for value in _by_id(state.domains)
             ),
         )
         yield "zerver_realmfilter", self._linkifiers()
@@ -76,13 +76,13 @@ class RealmTables:
             "zerver_realmplayground",
             (
                 {
-                    "id": one.id,
+                    "id": value.id,
                     "realm": REALM,
-                    "url_template": one.url_template,
-                    "name": one.name,
-                    "pygments_language": one.language,
+                    "url_template": value.url_template,
+                    "name": value.name,
+                    "pygments_language": value.language,
                 }
-                for one in _by_id(state.playgrounds)
+                for value in _by_id(state.playgrounds)
             ),
         )
         yield "zerver_customprofilefield", map(_profile_field, _by_id(state.profile_fields))
@@ -90,7 +90,7 @@ class RealmTables:
         yield "zerver_namedusergroup", named
         unnamed = self._groups.unnamed
         ids = itertools.chain((row["id"] for row in named), unnamed)
-        yield "zerver_usergroup", ({"id": one, "realm": REALM} for one in ids)
+        yield "zerver_usergroup", ({"id": value, "realm": REALM} for value in ids)
         members, subgroups = self._memberships()
         yield "zerver_usergroupmembership", members
         yield "zerver_groupgroupmembership", subgroups
@@ -175,13 +175,13 @@ class RealmTables:
             yield {"id": number, "realm": REALM, "stream": channel.id}
 
     def _direct_groups(self) -> Rows:
-        for one in self._recipients.groups:
-            members = ",".join(map(str, one.members))
+        for group in self._recipients.groups:
+            members = ",".join(map(str, group.members))
             yield {
-                "id": one.id,
+                "id": group.id,
                 "huddle_hash": hashlib.sha1(members.encode(), usedforsecurity=False).hexdigest(),
-                "recipient": self._recipients.group(one),
-                "group_size": len(one.members),
+                "recipient": self._recipients.group(group),
+                "group_size": len(group.members),
             }
 
     def _subscriptions(self) -> Rows:
@@ -189,25 +189,27 @@ class RealmTables:
         users, recipients = self._state.users, self._recipients
         for channel in self._scope.channels:
             recipient = recipients.channel(channel.id)
-            for one in self._scope.subscriptions(channel.id):
-                shares = self._scope.shares(one.user_id)
+            for subscription in self._scope.subscriptions(channel.id):
+                shares = self._scope.shares(subscription.user_id)
                 yield {
                     "id": next(numbers),
-                    "user_profile": one.user_id,
+                    "user_profile": subscription.user_id,
                     "recipient": recipient,
-                    "active": one.is_active,
-                    "is_user_active": users[one.user_id].is_active,
-                    "is_muted": shares and one.is_muted,
-                    "color": one.color if shares else _DEFAULT_COLOR,
-                    "pin_to_top": shares and one.pin_to_top,
+                    "active": subscription.is_active,
+                    "is_user_active": users[subscription.user_id].is_active,
+                    "is_muted": shares and subscription.is_muted,
+                    "color": subscription.color if shares else _DEFAULT_COLOR,
+                    "pin_to_top": shares and subscription.pin_to_top,
                     **{
-                        name: getattr(one, name) if shares else None
+                        name: getattr(subscription, name) if shares else None
                         for name in _SUBSCRIPTION_SETTINGS
                     },
                 }
         people = ((user.id, recipients.person(user.id)) for user in _by_id(users))
         directs = (
-            (member, recipients.group(one)) for one in recipients.groups for member in one.members
+            (member, recipients.group(group))
+            for group in recipients.groups
+            for member in group.members
         )
         for user_id, recipient in itertools.chain(people, directs):
             yield {
@@ -226,13 +228,15 @@ class RealmTables:
         """Yield when people were subscribed: it says which messages they received."""
         numbers = itertools.count(1)
         for channel in self._scope.channels:
-            for one in self._scope.subscriptions(channel.id):
+            for subscription in self._scope.subscriptions(channel.id):
                 begun = _SUBSCRIBED
-                for after, until in one.spans:
-                    yield self._event(next(numbers), begun, channel, one.user_id, after)
+                for after, until in subscription.spans:
+                    yield self._event(next(numbers), begun, channel, subscription.user_id, after)
                     begun = _SUBSCRIBED_AGAIN
                     if until is not None:
-                        yield self._event(next(numbers), _UNSUBSCRIBED, channel, one.user_id, until)
+                        yield self._event(
+                            next(numbers), _UNSUBSCRIBED, channel, subscription.user_id, until
+                        )
 
     def _event(
         self, number: int, kind: int, channel: Channel, user_id: int, after: int
@@ -253,28 +257,28 @@ class RealmTables:
         }
 
     def _emoji(self) -> Rows:
-        for one in _by_id(self._state.custom_emoji):
+        for value in _by_id(self._state.custom_emoji):
             yield {
-                "id": one.id,
-                "author": one.author_id,
+                "id": value.id,
+                "author": value.author_id,
                 "realm": REALM,
-                "name": one.name,
-                "file_name": one.file,
-                "is_animated": bool(one.still),
-                "deactivated": one.deactivated,
+                "name": value.name,
+                "file_name": value.file,
+                "is_animated": bool(value.still),
+                "deactivated": value.deactivated,
             }
 
     def _linkifiers(self) -> Rows:
-        for one in _by_id(self._state.linkifiers):
+        for value in _by_id(self._state.linkifiers):
             yield {
-                "id": one.id,
+                "id": value.id,
                 "realm": REALM,
-                "pattern": one.pattern,
-                "url_template": one.url_template,
-                "order": one.order,
-                "example_input": one.example_input,
-                "reverse_template": one.reverse_template,
-                "alternative_url_templates": list(one.alternative_url_templates),
+                "pattern": value.pattern,
+                "url_template": value.url_template,
+                "order": value.order,
+                "example_input": value.example_input,
+                "reverse_template": value.reverse_template,
+                "alternative_url_templates": list(value.alternative_url_templates),
             }
 
     def _named_group(self, group: UserGroup) -> dict[str, Any]:
@@ -307,19 +311,21 @@ class RealmTables:
             for user_id in sorted(direct_members(group) if group.is_system else group.members)
         ]
         subgroups = [
-            (group.id, one) for group in _by_id(self._state.groups) for one in group.subgroups
+            (group.id, subgroup)
+            for group in _by_id(self._state.groups)
+            for subgroup in group.subgroups
         ]
         for group_id, unnamed in self._groups.unnamed.items():
             members += [(group_id, user_id) for user_id in unnamed.direct_members]
-            subgroups += [(group_id, one) for one in unnamed.direct_subgroups]
+            subgroups += [(group_id, subgroup) for subgroup in unnamed.direct_subgroups]
         return (
             [
                 {"id": number, "user_group": group_id, "user_profile": user_id}
                 for number, (group_id, user_id) in enumerate(members, 1)
             ],
             [
-                {"id": number, "supergroup": group_id, "subgroup": one}
-                for number, (group_id, one) in enumerate(subgroups, 1)
+                {"id": number, "supergroup": group_id, "subgroup": subgroup}
+                for number, (group_id, subgroup) in enumerate(subgroups, 1)
             ],
         )
 
@@ -332,7 +338,9 @@ def _system_permission(_: Any) -> int:
 def _profile_field(field: ProfileField) -> dict[str, Any]:
     data: dict[str, Any] = {}
     if field.choices:
-        data = {one.key: {"text": one.text, "order": one.order} for one in field.choices}
+        data = {
+            choice.key: {"text": choice.text, "order": choice.order} for choice in field.choices
+        }
     elif field.account:
         data = {"subtype": field.account}
         if field.url_pattern:
@@ -353,7 +361,7 @@ def _profile_field(field: ProfileField) -> dict[str, Any]:
 
 
 def _by_id(records: Iterable[Any]) -> list[Any]:
-    return sorted(records, key=lambda one: one.id)
+    return sorted(records, key=lambda value: value.id)
 
 
 def _time(seconds: int | None) -> float | None:

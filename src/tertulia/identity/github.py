@@ -61,7 +61,7 @@ class Github:
             raise NotProven("the response isn't a user")
         address = await self._address(token)
         groups = await self._groups(token) if self._method.asks_for_teams else None
-        wanted = {one.lower() for one in self._method.organizations}
+        wanted = {organization.lower() for organization in self._method.organizations}
         if wanted and wanted.isdisjoint(groups or ()):
             raise NotProven(f"{user.get('login')} isn't a member of an allowed organization")
         return SignedInThere(
@@ -103,16 +103,20 @@ class Github:
 
     async def _address(self, token: str) -> str:
         """The primary address if it's verified; otherwise empty."""
-        found = await self._asked("/user/emails", token)
-        for one in found if isinstance(found, list) else ():
-            if isinstance(one, dict) and one.get("primary") is True and one.get("verified") is True:
-                return str(one.get("email") or "")
+        response = await self._asked("/user/emails", token)
+        for value in response if isinstance(response, list) else ():
+            if (
+                isinstance(value, dict)
+                and value.get("primary") is True
+                and value.get("verified") is True
+            ):
+                return str(value.get("email") or "")
         return ""
 
     async def _groups(self, token: str) -> frozenset[str]:
         """The person's organizations, and their teams as `organization/team`, in lowercase."""
         organizations = await self._asked("/user/orgs?per_page=100", token)
         teams = await self._asked("/user/teams?per_page=100", token)
-        found = {str(one["login"]).lower() for one in organizations}
-        found |= {f"{one['organization']['login']}/{one['slug']}".lower() for one in teams}
-        return frozenset(found)
+        result = {str(organization["login"]).lower() for organization in organizations}
+        result |= {f"{team['organization']['login']}/{team['slug']}".lower() for team in teams}
+        return frozenset(result)

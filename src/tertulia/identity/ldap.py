@@ -63,7 +63,7 @@ class Directories:
     """The configured directories."""
 
     def __init__(self, config: Config) -> None:
-        self.methods = tuple(one for one in config.sign_in if isinstance(one, LdapMethod))
+        self.methods = tuple(method for method in config.sign_in if isinstance(method, LdapMethod))
         self._free = asyncio.Semaphore(AT_ONCE)
 
     async def signed_in(self, login: str, password: str) -> tuple[LdapMethod, LdapPerson] | None:
@@ -113,11 +113,11 @@ def signed_in(method: LdapMethod, login: str, password: str) -> LdapPerson | Non
 def people(method: LdapMethod) -> list[LdapPerson]:
     """Return everyone in the directory. Blocks. Raises DirectoryDown."""
     with _opened(method) as connection:
-        found = (
+        result = (
             _person(connection, method, entry, with_picture=False)
             for entry in _entries(connection, method, method.people, with_picture=False)
         )
-        return [person for person in found if person is not None]
+        return [person for person in result if person is not None]
 
 
 def check(method: LdapMethod) -> str:
@@ -228,13 +228,13 @@ def _searched(
     condition: str,
     wanted: list[str],
 ) -> Iterator[Mapping[str, Any]]:
-    found = connection.extend.standard.paged_search(
+    result = connection.extend.standard.paged_search(
         base, condition, attributes=wanted, paged_size=_PAGE, generator=True
     )
-    for one in found:
-        if one["type"] == "searchResEntry":
-            raw = {name.lower(): values for name, values in one["raw_attributes"].items()}
-            yield {"dn": one["dn"], "raw": raw}
+    for value in result:
+        if value["type"] == "searchResEntry":
+            raw = {name.lower(): values for name, values in value["raw_attributes"].items()}
+            yield {"dn": value["dn"], "raw": raw}
     if connection.result["result"] != 0:
         raise DirectoryDown(method, f"search: {connection.result['description']}")
 
@@ -276,13 +276,13 @@ def _groups(
     matter = {*method.roles.values(), *method.groups.values()}
     if not matter:
         return frozenset()
-    names = [_text(one) for one in entry["raw"].get(method.groups_attribute.lower(), ())]
+    names = [_text(value) for value in entry["raw"].get(method.groups_attribute.lower(), ())]
     if method.group_base:
         from ldap3.utils.conv import escape_filter_chars
 
         condition = method.group_filter.replace("{dn}", escape_filter_chars(entry["dn"]))
-        found = _searched(connection, method, method.group_base, condition, ["cn"])
-        names += [one["dn"] for one in found]
+        result = _searched(connection, method, method.group_base, condition, ["cn"])
+        names += [fields["dn"] for fields in result]
     return frozenset(matter & {*names, *map(_own_name, names)})
 
 

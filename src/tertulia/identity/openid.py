@@ -260,8 +260,8 @@ class OpenidProvider:
     async def _discovered(self) -> _Metadata:
         issuer = self._settings.issuer.rstrip("/")
         try:
-            found = await self._web.get(f"{issuer}/.well-known/openid-configuration")
-            metadata = msgspec.convert(found, _Metadata)
+            result = await self._web.get(f"{issuer}/.well-known/openid-configuration")
+            metadata = msgspec.convert(result, _Metadata)
         except (msgspec.ValidationError, NotProven) as error:
             raise self._web.down(f"{issuer} isn't an OpenID provider: {error}") from None
         if metadata.issuer.rstrip("/") != issuer:
@@ -277,8 +277,8 @@ class OpenidProvider:
         from joserfc.jwk import KeySet
 
         try:
-            found = await self._web.get(metadata.jwks_uri)
-            self._keys = KeySet.import_key_set(found)
+            result = await self._web.get(metadata.jwks_uri)
+            self._keys = KeySet.import_key_set(result)
         except (JoseError, NotProven, ValueError, KeyError, TypeError) as error:
             raise self._web.down(f"{metadata.jwks_uri} isn't a set of keys: {error}") from None
         self._keys_at = time.monotonic()
@@ -327,7 +327,7 @@ class OpenidProvider:
         if len(token) > MAX_TOKEN:
             raise NotProven("the token is too long")
         algorithms = [
-            one for one in metadata.id_token_signing_alg_values_supported if one in ALGORITHMS
+            text for text in metadata.id_token_signing_alg_values_supported if text in ALGORITHMS
         ]
         try:
             keys = await self._keys_younger_than(metadata, KEYS_SECONDS)
@@ -371,12 +371,12 @@ class OpenidProvider:
         is_whole = "email" in claims and "name" in claims and not lacks_groups
         if is_whole or not metadata.userinfo_endpoint or not isinstance(token, str):
             return claims
-        found = await self._web.get(
+        result = await self._web.get(
             metadata.userinfo_endpoint, {"Authorization": f"Bearer {token}"}
         )
-        if not isinstance(found, dict) or found.get("sub") != claims["sub"]:
+        if not isinstance(result, dict) or result.get("sub") != claims["sub"]:
             raise NotProven("the user info is about someone else")
-        return {**found, **claims}
+        return {**result, **claims}
 
     # The person
 
@@ -396,16 +396,16 @@ class OpenidProvider:
         """The values of the claim for groups. `realm_access.roles` is a path into objects, if no
         claim has this name."""
         name = self._settings.groups_claim
-        found: Any = claims.get(name) if name else None
-        if found is None and "." in name:
-            found = claims
+        result: Any = claims.get(name) if name else None
+        if result is None and "." in name:
+            result = claims
             for part in name.split("."):
-                found = found.get(part) if isinstance(found, dict) else None
-        if isinstance(found, str):
-            found = [found]
-        if not isinstance(found, Sequence):
+                result = result.get(part) if isinstance(result, dict) else None
+        if isinstance(result, str):
+            result = [result]
+        if not isinstance(result, Sequence):
             return None
-        return frozenset(one for one in found[:MAX_VALUES] if isinstance(one, str))
+        return frozenset(value for value in result[:MAX_VALUES] if isinstance(value, str))
 
 
 def _text(claims: Claims, name: str) -> str:
@@ -425,8 +425,8 @@ def _name(claims: Claims) -> str:
 def _apple_name(answer: Mapping[str, str]) -> str:
     """The name that Apple sends with the first sign-in, outside of the token. It's only a name."""
     try:
-        found = msgspec.json.decode(answer.get("user", "{}"))
-        name = found["name"]
+        decoded = msgspec.json.decode(answer.get("user", "{}"))
+        name = decoded["name"]
         return f"{name.get('firstName', '')} {name.get('lastName', '')}".strip()
     except (msgspec.DecodeError, RecursionError, KeyError, TypeError, AttributeError):
         return ""

@@ -121,12 +121,12 @@ class ProviderWeb:
         except Unavailable as error:
             raise self.down(str(error)) from None
         try:
-            found = msgspec.json.decode(response.body)
+            decoded = msgspec.json.decode(response.body)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            found = None
-        if isinstance(found, dict) and isinstance(reason := found.get("error"), str):
-            about = found.get("error_description", "")
+            decoded = None
+        if isinstance(decoded, dict) and isinstance(reason := decoded.get("error"), str):
+            about = decoded.get("error_description", "")
             raise NotProven(f"{reason[:100]}: {str(about)[:300]}")
-        if response.status != 200 or found is None:
+        if response.status != 200 or decoded is None:
             raise self.down(f"{url}: status {response.status}, or not JSON")
-        return found
+        return decoded

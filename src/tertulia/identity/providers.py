@@ -18,7 +18,7 @@ class Providers:
     """The configured providers, each created at first use."""
 
     def __init__(self, config: Config, clock: Callable[[], float]) -> None:
-        self._methods = {one.name: one for one in config.sign_in}
+        self._methods = {method.name: method for method in config.sign_in}
         self._site = config.external_url
         self._clock = clock
         self._web: Web | None = None
@@ -47,9 +47,9 @@ class Providers:
             except NotProven as error:
                 return ProviderDown(method.label, str(error))
 
-        asked = [one for one in self._methods.values() if one.IS_REDIRECTING]
+        asked = [method for method in self._methods.values() if method.IS_REDIRECTING]
         answers = await asyncio.gather(*map(ask, asked))
-        return {one.name: answer for one, answer in zip(asked, answers, strict=True)}
+        return {method.name: answer for method, answer in zip(asked, answers, strict=True)}
 
     async def close(self) -> None:
         if self._web is not None:

@@ -90,8 +90,8 @@ class SamlProvider:
 
     def metadata(self) -> bytes:
         """Return this server's metadata, for the provider."""
-        found: str | bytes = self._settings.get_sp_metadata()
-        return found if isinstance(found, bytes) else found.encode()
+        result: str | bytes = self._settings.get_sp_metadata()
+        return result if isinstance(result, bytes) else result.encode()
 
     def request(self) -> tuple[str, str]:
         """Return the ID of a new request, and where to send the browser with it."""
@@ -135,7 +135,9 @@ class SamlProvider:
             raise NotProven("the assertion isn't for this server")
         document = response.decrypted_document if response.encrypted else response.document
         (assertion,) = (
-            one for one in document.iter(f"{_ASSERTION}Assertion") if one.get("ID") == assertion_id
+            value
+            for value in document.iter(f"{_ASSERTION}Assertion")
+            if value.get("ID") == assertion_id
         )
         if not _is_recent(assertion.get("IssueInstant", "")):
             raise NotProven("the assertion is too old")
@@ -160,7 +162,9 @@ class SamlProvider:
         address = _first(sent, [method.address_attribute or "", *_ADDRESSES])
         if not address and "@" in name_id:
             address = name_id
-        groups = {one for name in (method.groups_attribute, *_GROUPS) for one in sent.get(name, ())}
+        groups = {
+            text for name in (method.groups_attribute, *_GROUPS) for text in sent.get(name, ())
+        }
         return ProvenIdentity(
             method=method.name,
             subject=known_by,

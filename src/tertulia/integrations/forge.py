@@ -130,13 +130,13 @@ class CodeHost:
             if not sentence:
                 return None
             verb = verbs.get(name) or title_case(harmless(name)).lower()
-            one = item(payload) if callable(item) else item
-            known = {"action": verb, **values(payload), **self._of(one, payload)}
+            shown = item(payload) if callable(item) else item
+            known = {"action": verb, **values(payload), **self._of(shown, payload)}
             path = body if isinstance(body, str) else body.get(name, "")
             part, path = payload.source(path, known)
             text = part.text(path, "") if path else ""
             content = said(payload.fill(sentence, known), text)
-            return Post(payload.fill(topics[one is not None], known).strip(), content, event)
+            return Post(payload.fill(topics[shown is not None], known).strip(), content, event)
 
         return write
 
@@ -156,8 +156,10 @@ class CodeHost:
 def commits_in(payload: Part) -> list[Commit]:
     """The commits of a push, in the usual format."""
     return [
-        Commit(one.line("id"), one.text("message", ""), one.url("url"), one.line("author.name", ""))
-        for one in payload.parts("commits")
+        Commit(
+            part.line("id"), part.text("message", ""), part.url("url"), part.line("author.name", "")
+        )
+        for part in payload.parts("commits")
     ]
 
 
@@ -175,12 +177,12 @@ def pushed(
     verb = link("force-pushed" if forced else "pushed", url)
     if not number:
         return f"{who} {verb} {where}."
-    authors = list(dict.fromkeys(one.author for one in commits if one.author))
+    authors = list(dict.fromkeys(commit.author for commit in commits if commit.author))
     by = ""
     if len(authors) > 1 or (authors and authors[0] != who):
         named = authors[:3] + (["others"] if len(authors) > 3 else [])
         by = f" Commits by {listed(named)}."
-    lines = [one.line for one in commits[:MAX_COMMITS]]
+    lines = [commit.line for commit in commits[:MAX_COMMITS]]
     left = number - len(lines)
     return paragraphs(
         f"{who} {verb} {counted(number, 'commit')} {where}.{by}",

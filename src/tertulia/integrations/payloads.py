@@ -138,19 +138,19 @@ class Part:
 
     def part(self, path: str) -> "Part":
         """The value at the path. Raises Malformed if it is missing."""
-        found = self.find(path)
-        if found is None:
+        part = self.find(path)
+        if part is None:
             raise Malformed(f"'{self._named(path)}' is missing")
-        return found
+        return part
 
     def parts(self, path: str = "") -> list["Part"]:
         """The items of a list; empty if it is missing. Raises Malformed if it isn't a list."""
-        found = self.find(path) if path else self
-        if found is None:
+        part = self.find(path) if path else self
+        if part is None:
             return []
-        if not isinstance(found.value, list):
-            raise Malformed(f"'{found.path}' isn't a list")
-        return [Part(one, f"{found.path}[{n}]") for n, one in enumerate(found.value)]
+        if not isinstance(part.value, list):
+            raise Malformed(f"'{part.path}' isn't a list")
+        return [Part(value, f"{part.path}[{n}]") for n, value in enumerate(part.value)]
 
     def items(self) -> Iterator[tuple[str, "Part"]]:
         """The names and values of an object. Raises Malformed if it isn't an object."""
@@ -161,8 +161,8 @@ class Part:
 
     def fields(self, path: str) -> dict[str, "Part"]:
         """The names and values of an object at the path; empty if it is missing."""
-        found = self.find(path)
-        return dict(found.items()) if found else {}
+        part = self.find(path)
+        return dict(part.items()) if part else {}
 
     def first(self, *paths: str, default: str = "Someone") -> str:
         """The first of these lines that isn't empty."""
@@ -170,14 +170,14 @@ class Part:
 
     def text(self, path: str = "", default: str | None = None) -> str:
         """A text, or a number as text. Without a default, raises Malformed if it is missing."""
-        found = self.find(path) if path else self
-        if found is None or isinstance(found.value, dict | list):
+        part = self.find(path) if path else self
+        if part is None or isinstance(part.value, dict | list):
             if default is None:
                 raise Malformed(f"'{self._named(path)}' is missing or isn't text")
             return default
-        if isinstance(found.value, bool):
-            return "true" if found.value else "false"
-        return harmless(str(found.value)[:MAX_TEXT])
+        if isinstance(part.value, bool):
+            return "true" if part.value else "false"
+        return harmless(str(part.value)[:MAX_TEXT])
 
     def line(self, path: str = "", default: str | None = None) -> str:
         """Like `text`, on one line."""
@@ -185,12 +185,12 @@ class Part:
 
     def word(self, path: str = "", default: str | None = None) -> str:
         """The unescaped text, for comparisons only."""
-        found = self.find(path) if path else self
-        if found is None or not isinstance(found.value, str):
+        part = self.find(path) if path else self
+        if part is None or not isinstance(part.value, str):
             if default is None:
                 raise Malformed(f"'{self._named(path)}' is missing or isn't text")
             return default
-        return found.value
+        return part.value
 
     def url(self, path: str) -> str:
         """A web address; empty if missing."""

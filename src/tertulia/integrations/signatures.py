@@ -13,9 +13,9 @@ TOLERANCE: Final = 300.0
 """Largest age of a signature with a time."""
 
 
-def same(one: str, other: str) -> bool:
+def same(text: str, other: str) -> bool:
     """Compare texts in constant time."""
-    return hmac.compare_digest(one.encode(), other.encode())
+    return hmac.compare_digest(text.encode(), other.encode())
 
 
 def hex_of(secret: str, said: bytes, algorithm: str = "sha256") -> str:
@@ -50,7 +50,7 @@ def any_of(*checks: SignatureCheck) -> SignatureCheck:
     """Any of several signatures."""
 
     def check(secret: str, request: WebhookRequest, now: float) -> bool:
-        return any(one(secret, request, now) for one in checks)
+        return any(check(secret, request, now) for check in checks)
 
     return check
 
@@ -66,7 +66,7 @@ def versions(header: str) -> SignatureCheck:
     def check(secret: str, request: WebhookRequest, _: float) -> bool:
         expected = f"v1={hex_of(secret, request.body)}"
         sent = request.header(header).split(",")[:20]
-        return any(same(expected, one.strip()) for one in sent)
+        return any(same(expected, text.strip()) for text in sent)
 
     return check
 
@@ -75,7 +75,7 @@ def timed(header: str) -> SignatureCheck:
     """`t=…,v1=…`: the HMAC of the time and the body, at most `TOLERANCE` old."""
 
     def check(secret: str, request: WebhookRequest, now: float) -> bool:
-        pairs = [one.strip().partition("=") for one in request.header(header).split(",")[:20]]
+        pairs = [text.strip().partition("=") for text in request.header(header).split(",")[:20]]
         sent_at = next((value for name, _, value in pairs if name == "t"), "")
         if not sent_at.isdecimal() or len(sent_at) > 15 or abs(now - int(sent_at)) > TOLERANCE:
             return False

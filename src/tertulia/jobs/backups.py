@@ -31,10 +31,12 @@ def backups(node: Node) -> Job:
         """Return and store when the last backup was made."""
         place = config.opened_backups()
         try:
-            found = kept_backups.backups_made(await kept_backups.stored_backups(place), log.clock())
+            backups = kept_backups.backups_made(
+                await kept_backups.stored_backups(place), log.clock()
+            )
         finally:
             await place.close()
-        last = found[-1].at if found else None
+        last = backups[-1].at if backups else None
         if last != await log.store.read(kept_backups.last_backup_at):
             await log.store.write(lambda c: kept_backups.set_last_backup_at(c, last))
         return last

@@ -52,14 +52,14 @@ def directory_sync(node: Node, method: LdapMethod) -> Job:
     return Job(f"directory {method.name}", once)
 
 
-async def follow(node: Node, method: LdapMethod, found: list[LdapPerson]) -> None:
+async def follow(node: Node, method: LdapMethod, people: list[LdapPerson]) -> None:
     """Apply what the directory says about people who have signed in with it. Raises TooManyGone."""
     state = node.state
-    present = {one.identity.subject: one.identity for one in found if one.is_active}
+    present = {person.identity.subject: person.identity for person in people if person.is_active}
     linked = {
-        one.user_id: one.subject
-        for one in state.identities
-        if one.method == method.name and state.users[one.user_id].is_active
+        identity.user_id: identity.subject
+        for identity in state.identities
+        if identity.method == method.name and state.users[identity.user_id].is_active
     }
     gone = [user_id for user_id, known_by in linked.items() if known_by not in present]
     if len(gone) > max(FEW, len(linked) // 2):

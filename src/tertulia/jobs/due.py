@@ -92,27 +92,27 @@ def due_items_job(log: Log, name: str, items: DueItems[R]) -> Job:
 
     def first() -> R | None:
         waiting = items.in_order(log.state)
-        return next((one for one in waiting if not set_aside.is_resting(items.key(one))), None)
+        return next((item for item in waiting if not set_aside.is_resting(items.key(item))), None)
 
     def due(_state: State, _now: float) -> float | None:
-        one = first()
-        return None if one is None else items.time(one)
+        item = first()
+        return None if item is None else items.time(item)
 
-    async def attempt(one: R) -> None:
-        key = items.key(one)
+    async def attempt(item: R) -> None:
+        key = items.key(item)
         try:
-            await items.do(one)
+            await items.do(item)
         except Exception as error:
             if is_outage(error):
                 raise
             if isinstance(error, Refused) and not isinstance(error, Conflict):
-                await items.give_up(one, str(error))
+                await items.give_up(item, str(error))
                 set_aside.done(key)
                 return
             logger.exception("could not process %s %d", name, key)
             if set_aside.failed(key, error) < ATTEMPTS:
                 return
-            await items.give_up(one, "The server couldn't prepare it.")
+            await items.give_up(item, "The server couldn't prepare it.")
         set_aside.done(key)
 
     async def once() -> float:
@@ -123,12 +123,12 @@ def due_items_job(log: Log, name: str, items: DueItems[R]) -> Job:
             if pause > 0:
                 again = set_aside.next_attempt()
                 return pause if again is None else min(pause, again)
-            one = first()
-            if one is None:
+            item = first()
+            if item is None:
                 break
             seq = log.state.seq
-            await attempt(one)
-            if log.state.seq == seq and not set_aside.is_resting(items.key(one)):
+            await attempt(item)
+            if log.state.seq == seq and not set_aside.is_resting(items.key(item)):
                 return RETRY_SECONDS
         return 0.0
 

@@ -65,7 +65,7 @@ def exports(node: Node) -> Job:
     async def once() -> float:
         await node.log.submit(None, data_exports.expire)
         await node.log.submit(None, realm_exports.expire)
-        set_aside.keep_only(one.id for one in node.state.data_exports if one.is_pending)
+        set_aside.keep_only(export.id for export in node.state.data_exports if export.is_pending)
         if not await LEASE.hold(node.log, work):
             return PERIOD_SECONDS
         return min(set_aside.next_attempt() or PERIOD_SECONDS, PERIOD_SECONDS)
@@ -111,11 +111,11 @@ async def make(node: Node, export: DataExport) -> None:
 
 async def delete_unused_files(node: Node) -> None:
     """Delete files of exports that were deleted, or that nobody waits for anymore."""
-    stored = [one.path async for one in node.files.below(EXPORTS)]
+    stored = [stored_file.path async for stored_file in node.files.below(EXPORTS)]
     if not stored:
         return
     await node.log.catch_up()
-    used = {one.path for one in node.state.data_exports}
+    used = {export.path for export in node.state.data_exports}
     for path in stored:
         if path not in used:
             await node.files.delete(path)

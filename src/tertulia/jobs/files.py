@@ -91,25 +91,27 @@ class FileCleanup:
 
     async def _end_arrivals(self) -> None:
         now = self._log.clock()
-        begun = [(one, key) for one in self._partials for key in await one.begun()]
+        begun = [(partial, key) for partial in self._partials for key in await partial.begun()]
         await self._finish(begun)
         keys: set[str] = set()
         expired: list[tuple[PartialUploads, PartialUpload]] = []
         for partials in self._partials:
             keys |= await partials.keys()
-            expired += [(partials, one) for one in await partials.expired(now)]
+            expired += [
+                (partials, partial_upload) for partial_upload in await partials.expired(now)
+            ]
         left = await self._uploads.arrived(now - LEFTOVER_SECONDS) - keys
         if not left and not expired:
             return
         await self._log.catch_up()
-        for key in [*sorted(left), *(one.key for _, one in expired)]:
+        for key in [*sorted(left), *(partial_upload.key for _, partial_upload in expired)]:
             attachment = self._log.state.uploads.with_key(key)
             if attachment is not None:
                 await self._uploads.settle(attachment.path)
             else:
                 await self._uploads.forget(key)
-        for partials, one in expired:
-            await partials.delete(one)
+        for partials, partial_upload in expired:
+            await partials.delete(partial_upload)
 
     async def _finish(self, begun: Sequence[tuple[PartialUploads, tuple[int, str]]]) -> None:
         """Mark resumable uploads that are attachments as complete, in case the node was killed in

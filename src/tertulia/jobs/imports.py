@@ -79,16 +79,16 @@ def imports(node: Node) -> Job:
         await node.log.submit(None, domain.expire)
         known, before = _used(node), known
         await _delete(node, before - known)
-        one = domain.running(node.state)
-        set_aside.keep_only([] if one is None else [one.id])
-        if one is None:
+        data_import = domain.running(node.state)
+        set_aside.keep_only([] if data_import is None else [data_import.id])
+        if data_import is None:
             await _delete_unused(node)
             return PERIOD_SECONDS
-        if set_aside.is_resting(one.id):
+        if set_aside.is_resting(data_import.id):
             return set_aside.next_attempt() or BUSY_SECONDS
-        if await _is_busy(node) or await node.files.found(one.path) is None:
+        if await _is_busy(node) or await node.files.found(data_import.path) is None:
             return BUSY_SECONDS
-        return await _attempt(node, one, set_aside)
+        return await _attempt(node, data_import, set_aside)
 
     job = Job("imports", once, round_seconds=ROUND_SECONDS, set_aside=set_aside)
     job.wake_on(node.log, DataImportSet, DataImportsRemoved)
@@ -108,24 +108,26 @@ async def _is_busy(node: Node) -> bool:
     return False
 
 
-async def _attempt(node: Node, one: DataImport, set_aside: FailedItems) -> float:
+async def _attempt(node: Node, data_import: DataImport, set_aside: FailedItems) -> float:
     """Run the process. Return the seconds until the next look."""
     try:
-        await _run(node, one)
+        await _run(node, data_import)
     except ProgramFailed as error:
         if error.code == BUSY:
             return BUSY_SECONDS
-        logger.error("the process of import %s ended: %s", one.id, error)
-        if set_aside.failed(one.id, error) >= ATTEMPTS:
-            await fail(node.log, one.id, "The server ran into a problem. Its log says more.")
-            set_aside.done(one.id)
+        logger.error("the process of import %s ended: %s", data_import.id, error)
+        if set_aside.failed(data_import.id, error) >= ATTEMPTS:
+            await fail(
+                node.log, data_import.id, "The server ran into a problem. Its log says more."
+            )
+            set_aside.done(data_import.id)
         return set_aside.next_attempt() or 0.0
     except Exception as error:
         if is_outage(error):
             raise
-        set_aside.failed(one.id, error)
+        set_aside.failed(data_import.id, error)
         raise
-    set_aside.done(one.id)
+    set_aside.done(data_import.id)
     return 0.0
 
 
@@ -136,15 +138,15 @@ async def fail(log: Log, import_id: int, reason: str) -> None:
     await log.submit(None, domain.failed, import_id, reason, notes=notes)
 
 
-async def _run(node: Node, one: DataImport) -> None:
+async def _run(node: Node, data_import: DataImport) -> None:
     """Run the process until it ends, or the import is canceled."""
-    running = run_command(node.config, "import", "requested", str(one.id))
+    running = run_command(node.config, "import", "requested", str(data_import.id))
     process = asyncio.create_task(running)
     try:
         while not (await asyncio.wait({process}, timeout=LOOK_SECONDS))[0]:
-            now = node.state.data_imports.get(one.id)
+            now = node.state.data_imports.get(data_import.id)
             if now is None or (now.ended_at and not now.summary and not now.reason):
-                logger.info("import %s was canceled", one.id)
+                logger.info("import %s was canceled", data_import.id)
                 return
         await process
     finally:
@@ -159,14 +161,18 @@ async def _delete_unused(node: Node) -> None:
         with contextlib.suppress(ImportBusy):  # By the command line.
             await asyncio.to_thread(_delete_extracted, work)
     before = node.log.clock() - UNUSED_SECONDS
-    old = {one.path async for one in node.files.below(IMPORTS) if one.modified < before}
+    old = {
+        stored_file.path
+        async for stored_file in node.files.below(IMPORTS)
+        if stored_file.modified < before
+    }
     if old:
         await node.log.catch_up()
         await _delete(node, old - _used(node))
 
 
 def _used(node: Node) -> set[str]:
-    return {one.path for one in node.state.data_imports if one.path}
+    return {data_import.path for data_import in node.state.data_imports if data_import.path}
 
 
 async def _delete(node: Node, paths: set[str]) -> None:

@@ -75,13 +75,13 @@ class Previewer:
     def _next(self) -> list[PendingPreview]:
         if self._log.state.is_closed:
             return []
-        found: list[PendingPreview] = []
+        pending_previews: list[PendingPreview] = []
         for pending in self._log.state.pending_previews:
-            if len(self._working) + len(found) >= AT_ONCE:
+            if len(self._working) + len(pending_previews) >= AT_ONCE:
                 break
             if pending not in self._working and not self._set_aside.is_resting(pending.message_id):
-                found.append(pending)
-        return found
+                pending_previews.append(pending)
+        return pending_previews
 
     def _done(self, pending: PendingPreview, _: asyncio.Task[None]) -> None:
         del self._working[pending]
@@ -112,8 +112,8 @@ class Previewer:
         """Fetch a message's previews, and add them to it."""
         try:
             urls = await linked_pages(self._node, pending)
-            found = await asyncio.gather(*map(self._preview, urls))
-            await show_previews(self._node, pending, dict(zip(urls, found, strict=True)))
+            results = await asyncio.gather(*map(self._preview, urls))
+            await show_previews(self._node, pending, dict(zip(urls, results, strict=True)))
         except NoSuchMessage:
             await self._log.submit(None, editing.give_up, pending)
 
@@ -121,12 +121,12 @@ class Previewer:
         now = self._node.clock()
         if url in self._known and now - self._known[url][0] < KNOWN_SECONDS:
             return self._known[url][1]
-        found = await self._fetched(url)
-        self._known[url] = (now, found)
+        preview = await self._fetched(url)
+        self._known[url] = (now, preview)
         self._known.move_to_end(url)
         while len(self._known) > KNOWN:
             self._known.popitem(last=False)
-        return found
+        return preview
 
     async def _fetched(self, url: str) -> LinkPreview | None:
         try:

@@ -162,9 +162,9 @@ def jobs_of(node: Node, encode_call: Encoder, bot_interface: Interface) -> Seque
         *((feeds(node),) if config.feed_minutes else ()),
         *((backups(node),) if config.backup_to else ()),
         *(
-            directory_sync(node, one)
-            for one in config.sign_in
-            if isinstance(one, LdapMethod) and one.sync_minutes
+            directory_sync(node, method)
+            for method in config.sign_in
+            if isinstance(method, LdapMethod) and method.sync_minutes
         ),
     )
 

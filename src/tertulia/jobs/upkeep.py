@@ -242,7 +242,7 @@ def erasures(log: Log, poll_seconds: float) -> Job:
             kept = await log.store.read(pruning.wait)
             if kept is not None:
                 waiting.insert(0, kept)
-            elif not any(one.seq <= waiting[0][1] for one in await _erasures(log.store)):
+            elif not any(erasure.seq <= waiting[0][1] for erasure in await _erasures(log.store)):
                 del waiting[0]
             is_begun = True
         now = log.clock()
@@ -285,20 +285,22 @@ async def pruned_once(store: Store, before: float) -> None:
 
 async def erased_once(store: Store, last: float = math.inf) -> None:
     """Delete everything up to the last erasure in the log, up to that entry."""
-    found = [erasure for erasure in await _erasures(store) if erasure.seq <= last]
-    if not found:
+    pending_erasures = [erasure for erasure in await _erasures(store) if erasure.seq <= last]
+    if not pending_erasures:
         return
-    until = found[-1].seq
+    until = pending_erasures[-1].seq
     await _require_checkpoint(store, until)
-    addresses = {erasure.address for erasure in found if erasure.address}
-    user_ids = {erasure.user_id for erasure in found}
+    addresses = {erasure.address for erasure in pending_erasures if erasure.address}
+    user_ids = {erasure.user_id for erasure in pending_erasures}
     await store.write(lambda connection: outbox.drop(connection, addresses, user_ids))
     await store.write(lambda connection: notifications.forget_people(connection, user_ids))
     await store.write(_drop_ended_mails)
     await _erase_audit_log(store, user_ids, addresses)
     accounts = await store.read(queries.records_of, "users")
     for user_id in user_ids:
-        bots = [one.id for one in accounts if one.bot and one.bot.owner_id == user_id]
+        bots = [
+            account.id for account in accounts if account.bot and account.bot.owner_id == user_id
+        ]
         await _in_parts(partial(store.write, partial(_erase_rows, user_id, bots)))
     await store.maintain(store.database.delete_copies)
     await _forget(store, until)
@@ -320,8 +322,10 @@ async def _erase_audit_log(
 def _drop_ended_mails(connection: Connection) -> None:
     """Delete emails to addresses that the person invited, or wanted to change to."""
     invitations = queries.records_of(connection, "invitations")
-    is_open = {one.id for one in invitations if one.status is InvitationStatus.OPEN}
-    confirmations = {one.id for one in queries.records_of(connection, "confirmations")}
+    is_open = {
+        invitation.id for invitation in invitations if invitation.status is InvitationStatus.OPEN
+    }
+    confirmations = {value.id for value in queries.records_of(connection, "confirmations")}
     outbox.drop_ended(connection, is_open, confirmations)
 
 
@@ -343,13 +347,13 @@ async def _newest_before(store: Store, before: float) -> int:
 
 async def _erasures(store: Store) -> list[PendingErasure]:
     """The erasures in the log, in order."""
-    found: list[PendingErasure] = []
+    pending_erasures: list[PendingErasure] = []
     after, head = await store.read(_extent)
     while after < head:
         until = min(after + ENTRIES_READ, head)
-        found += await store.read(pruning.erasures, after, until)
+        pending_erasures += await store.read(pruning.erasures, after, until)
         after = until
-    return found
+    return pending_erasures
 
 
 def _extent(connection: Connection) -> tuple[int, int]:

@@ -344,12 +344,12 @@ class Commits:
 
     def _registered(self, group: Group) -> list[Note]:
         """Return the queues that begin where the group ends."""
-        found: list[Note] = []
+        result: list[Note] = []
         for snapshot in group.snapshots:
             if snapshot.queue is not None and not snapshot.answer.done():
                 snapshot.registered = snapshot.queue(self.replica.state.seq)
-                found.append(snapshot.registered)
-        return found
+                result.append(snapshot.registered)
+        return result
 
 
 def _answer(outcomes: Sequence[tuple[Command, Any]]) -> None:

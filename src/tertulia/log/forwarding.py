@@ -189,7 +189,7 @@ class Forwarding:
 
     def _avoid(self, name: str) -> None:
         now = time.monotonic()
-        self._avoided = {one: until for one, until in self._avoided.items() if until > now}
+        self._avoided = {text: until for text, until in self._avoided.items() if until > now}
         self._avoided[name] = now + AVOID_SECONDS
 
     # Commands that others execute

@@ -98,22 +98,22 @@ class Freshness:
         """Return one sentence for each problem. Anyone may read them, so they name only the kinds
         of errors; the log has the details."""
         now = time.monotonic()
-        found = []
+        problems = []
         if self.newer:
-            found.append(self.newer)
+            problems.append(self.newer)
         if now - self.verified_at > STALE_SECONDS:
             why = f" ({_kind(self.look_trouble)})" if self.look_trouble else ""
-            found.append(
+            problems.append(
                 "The node hasn't been able to check whether it's up to date for"
                 f" {now - self.verified_at:.0f} s{why}."
             )
         if self.write_trouble:
-            found.append(f"The node can't write to the database ({_kind(self.write_trouble)}).")
+            problems.append(f"The node can't write to the database ({_kind(self.write_trouble)}).")
         elif self.busy_since is not None and now - self.busy_since > STALE_SECONDS:
-            found.append(
+            problems.append(
                 f"The writer has been waiting for the database for {now - self.busy_since:.0f} s."
             )
-        return found
+        return problems
 
 
 def _kind(trouble: str) -> str:

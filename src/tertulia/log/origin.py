@@ -33,5 +33,5 @@ current_origin: Final[ContextVar[CommandOrigin]] = ContextVar("origin", default=
 
 def command_origin() -> CommandOrigin:
     """Return the origin of a command that the current task submits."""
-    found = current_origin.get()
-    return FROM_SERVER if found.is_over else found
+    command_origin = current_origin.get()
+    return FROM_SERVER if command_origin.is_over else command_origin

@@ -392,11 +392,11 @@ def replay_differences(connection: Connection) -> list[tuple[str, int]]:
     records."""
     state = replayed(connection)
     records = queries.records(connection)
-    found: list[tuple[str, int]] = []
+    result: list[tuple[str, int]] = []
     for noun in NOUNS:
         stored = {noun.key_of(record): record for record in records[noun.table]}
         folded = state.tables[noun.table].rows
         wrong = sum(stored.get(key) != folded.get(key) for key in stored.keys() | folded.keys())
         if wrong:
-            found.append((noun.table, wrong))
-    return found
+            result.append((noun.table, wrong))
+    return result

@@ -344,7 +344,9 @@ class Gathering:
         them arrives for a moment."""
         if not group.commands:
             return
-        missing = self._regulars(time.monotonic()) - {one.actor_id for one in group.commands}
+        missing = self._regulars(time.monotonic()) - {
+            command.actor_id for command in group.commands
+        }
         missing -= self._inbox.actors
         if not missing:
             return
@@ -377,12 +379,12 @@ class Gathering:
         if since > OWN_LULL_SECONDS:
             return set()
         counts = Counter(chain.from_iterable(self._groups))
-        return {one for one, groups in counts.items() if groups >= _OFTEN}
+        return {count for count, groups in counts.items() if groups >= _OFTEN}
 
     def committed(self, group: Group) -> None:
         """Record that the group is on disk."""
         self._ended = time.monotonic()
         if group.commands:
-            self._groups.appendleft(frozenset(one.actor_id for one in group.commands))
-        if any(one.until < math.inf for one in group.commands):
+            self._groups.appendleft(frozenset(command.actor_id for command in group.commands))
+        if any(command.until < math.inf for command in group.commands):
             self._ordered_at = self._ended

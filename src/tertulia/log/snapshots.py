@@ -195,12 +195,12 @@ class UnreadLoads:
 def _wanted(
     table: dict[int, asyncio.Future[None]], keys: Iterable[int]
 ) -> list[asyncio.Future[None]]:
-    loop, found = asyncio.get_running_loop(), []
+    loop, futures = asyncio.get_running_loop(), []
     for key in keys:
         if key not in table:
             table[key] = loop.create_future()
-        found.append(table[key])
-    return found
+        futures.append(table[key])
+    return futures
 
 
 def _finish(parts: _Parts, error: Exception | None = None) -> None:

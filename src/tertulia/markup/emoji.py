@@ -88,7 +88,9 @@ def _custom_then(context: RenderContext, name: str, emoji_id: int | None) -> int
         return None
     if emoji_id is not None:
         return emoji_id
-    return max((one.id for one in context.state.custom_emoji if one.name == name), default=None)
+    return max(
+        (emoji.id for emoji in context.state.custom_emoji if emoji.name == name), default=None
+    )
 
 
 def _picture(name: str, address: str) -> str:

@@ -97,24 +97,24 @@ def youtube(media: ExternalMedia, href: str) -> str:
     return _box("youtube-video message_inline_image", {"data-id": video_id, "href": href}, shown)
 
 
-def vimeo(media: ExternalMedia, href: str, found: LinkPreview) -> str | None:
+def vimeo(media: ExternalMedia, href: str, preview: LinkPreview) -> str | None:
     """A Vimeo video in its player, or None without an image."""
-    if not found.image:
+    if not preview.image:
         return None
     player = (
         f'<iframe src="https://player.vimeo.com/video/{_vimeo_id(href)}" width="640" height="360"'
         ' frameborder="0" allow="autoplay; fullscreen" allowfullscreen></iframe>'
     )
-    shown = element("img", {"src": _address(media, found.image)})
-    attributes = {"data-id": player, "href": href, "title": found.title or None}
+    shown = element("img", {"src": _address(media, preview.image)})
+    attributes = {"data-id": player, "href": href, "title": preview.title or None}
     return _box("embed-video message_inline_image", attributes, shown)
 
 
-def page_preview(media: ExternalMedia, href: str, found: LinkPreview) -> str | None:
+def page_preview(media: ExternalMedia, href: str, preview: LinkPreview) -> str | None:
     """A page with title, description, and image, or None without an image."""
-    if not found.image:
+    if not preview.image:
         return None
-    address = _address(media, found.image)
+    address = _address(media, preview.image)
     shown = element(
         "a",
         {
@@ -124,11 +124,11 @@ def page_preview(media: ExternalMedia, href: str, found: LinkPreview) -> str | N
         },
     )
     said = ""
-    if found.title:
-        link = element("a", {"href": href, "title": found.title}, escaped(found.title))
+    if preview.title:
+        link = element("a", {"href": href, "title": preview.title}, escaped(preview.title))
         said += element("div", {"class": "message_embed_title"}, link)
-    if found.description:
-        said += element("div", {"class": "message_embed_description"}, escaped(found.description))
+    if preview.description:
+        said += element("div", {"class": "message_embed_description"}, escaped(preview.description))
     return element(
         "div",
         {"class": "message_embed"},
@@ -149,16 +149,16 @@ def _box(kind: str, attributes: Mapping[str, str | None], inner: str) -> str:
 def _youtube_id(href: str) -> str | None:
     parts = urlsplit(href)
     host, path = (parts.hostname or "").lower(), parts.path
-    found = ""
+    result = ""
     if host == "youtu.be":
-        found = path[1:].rstrip("/")
+        result = path[1:].rstrip("/")
     elif host in _YOUTUBE:
         first, _, rest = path[1:].partition("/")
         if first == "watch":
-            found = parse_qs(parts.query, max_num_fields=20).get("v", [""])[0] if not rest else ""
+            result = parse_qs(parts.query, max_num_fields=20).get("v", [""])[0] if not rest else ""
         elif first in {"embed", "v", "shorts", "live"}:
-            found = rest.rstrip("/")
-    return found if _YOUTUBE_ID.fullmatch(found) else None
+            result = rest.rstrip("/")
+    return result if _YOUTUBE_ID.fullmatch(result) else None
 
 
 def _vimeo_id(href: str) -> str | None:

@@ -146,9 +146,9 @@ def strong_outside(state: StateInline) -> None:
                 _exchange(state.tokens, index - 1, index)
 
 
-def _exchange(tokens: list[Token], one: int, other: int) -> None:
-    if {tokens[one].type, tokens[other].type} <= _BOTH:
-        tokens[one], tokens[other] = tokens[other], tokens[one]
+def _exchange(tokens: list[Token], token_id: int, other: int) -> None:
+    if {tokens[token_id].type, tokens[other].type} <= _BOTH:
+        tokens[token_id], tokens[other] = tokens[other], tokens[token_id]
 
 
 MAX_FORMULA: Final = 4000
@@ -180,11 +180,11 @@ def formula_block(source: str, expensive: ExpensiveParts) -> str:
     """A block of formulas separated by empty lines."""
     shown: list[str] = []
     for tex in _parts(source):
-        found = _formula(tex, expensive, display=True)
+        result = _formula(tex, expensive, display=True)
         shown.append(
             _formula_error(tex)
-            if found is None
-            else element("span", {"class": "katex-display"}, found)
+            if result is None
+            else element("span", {"class": "katex-display"}, result)
         )
     return element("p", {}, "\n".join(shown))
 

@@ -99,12 +99,12 @@ def formula(tex: str, *, display: bool) -> str | None:
     if show is None:
         raise KatexMissing
     try:
-        found = json.loads(show(tex, display, run_gc=False))
+        result = json.loads(show(tex, display, run_gc=False))
     except Exception as error:
         # The engine has one class of errors for time, memory and all else.
         logger.info("rendering a formula failed: %s", str(error).partition("\n")[0])
         return None
-    return None if found is None else _cleaned(found)
+    return None if result is None else _cleaned(result)
 
 
 @cache
@@ -218,8 +218,8 @@ def _mathml(tex: str, display: bool) -> str | None:
     if _DEFINES.search(tex) or not _is_balanced(tex):
         return None
     try:
-        found = Converter(display="block" if display else "inline").convert_to_element(tex)
-        return "".join(_shown_of_mathml(child, 0) for child in found)
+        result = Converter(display="block" if display else "inline").convert_to_element(tex)
+        return "".join(_shown_of_mathml(child, 0) for child in result)
     except (ValueError, LookupError, TypeError, AttributeError, StopIteration, RuntimeError):
         return None
     except Exception as error:
@@ -260,12 +260,12 @@ _DISPLAY: Final = open_tag("span", {"class": "katex-display"})
 def typeset(tex: str, display: bool) -> str | None:
     """Render the formula without the element around a block, or return None if it is invalid."""
     try:
-        found = formula(tex, display=display)
+        result = formula(tex, display=display)
     except KatexMissing:
         return mathml_formula(tex, display=display)
-    if found is not None and display:
-        found = found.removeprefix(_DISPLAY).removesuffix("</span>")
-    return found
+    if result is not None and display:
+        result = result.removeprefix(_DISPLAY).removesuffix("</span>")
+    return result
 
 
 def load(_tex: str, _display: bool) -> None:

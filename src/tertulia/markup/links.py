@@ -60,10 +60,10 @@ def link(state: StateInline, silent: bool) -> bool:
     """`[text](address)` and `[text](address "title")`."""
     if state.src[state.pos] != "[" or state.linkLevel:
         return False
-    found = link_target(state, state.pos)
-    if found is None:
+    result = link_target(state, state.pos)
+    if result is None:
         return False
-    address, title, label_end, end = found
+    address, title, label_end, end = result
     context = context_of(state)
     href = safe(address, context.site)
     if href is None:
@@ -156,13 +156,13 @@ class LinkMatch:
 
 def addresses(text: str) -> list[LinkMatch]:
     """Find URLs with a scheme."""
-    found: list[LinkMatch] = []
+    link_matches: list[LinkMatch] = []
     for match in _ADDRESS.finditer(text):
         whole = trimmed(match[0])
         href = safe(whole)
         if href is not None:
-            found.append(LinkMatch(match.start(), match.start() + len(whole), href))
-    return found
+            link_matches.append(LinkMatch(match.start(), match.start() + len(whole), href))
+    return link_matches
 
 
 def hosts(context: RenderContext, text: str) -> list[Token | str] | None:
@@ -174,16 +174,16 @@ def hosts(context: RenderContext, text: str) -> list[Token | str] | None:
     for match in _HOST.finditer(text):
         if match["tld"].lower() not in _TLDS or (match["name"] and match["rest"][:1] in {"/"}):
             continue
-        found = trimmed(match[0])
-        href = f"mailto:{found}" if match["name"] else f"http://{found}"
+        result = trimmed(match[0])
+        href = f"mailto:{result}" if match["name"] else f"http://{result}"
         if safe(href) is None:
             continue
         parts.append(text[done : match.start()])
         token = Token("html", "", 0)
-        token.content = bare(context, href, found)
+        token.content = bare(context, href, result)
         token.meta = {"bare": href}
         parts.append(token)
-        done = match.start() + len(found)
+        done = match.start() + len(result)
     if not parts:
         return None
     parts.append(text[done:])
@@ -217,8 +217,8 @@ class _Linkifiers(Struct, frozen=True):
         """Yield the indexes of linkifiers that match somewhere, regardless of word boundaries."""
         for number, patterns in enumerate(self.sets):
             search = _search_set(patterns)
-            found = range(len(patterns)) if search is None else sorted(search.Match(text) or ())
-            yield from (number * _SET_SIZE + index for index in found)
+            result = range(len(patterns)) if search is None else sorted(search.Match(text) or ())
+            yield from (number * _SET_SIZE + index for index in result)
 
 
 _last: _Linkifiers | None = None
@@ -231,7 +231,7 @@ def _linkifiers(state: State) -> _Linkifiers:
         defined = tuple(state.linkifiers_in_order)
         patterns = [linkifier.pattern for linkifier in defined]
         begins = range(0, len(patterns), _SET_SIZE)
-        sets = tuple(tuple(patterns[one : one + _SET_SIZE]) for one in begins)
+        sets = tuple(tuple(patterns[item : item + _SET_SIZE]) for item in begins)
         _last = _Linkifiers(state.linkifiers.version, defined, sets)
     return _last
 
@@ -294,25 +294,25 @@ def linkifier_matches(state: State, text: str) -> list[LinkMatch]:
     if not len(state.linkifiers):
         return []
     linkifiers = _linkifiers(state)
-    found: list[LinkMatch] = []
+    link_matches: list[LinkMatch] = []
     left = MAX_MATCHES
     for index in linkifiers.found_in(text):
         pattern = _between_words(linkifiers.defined[index].pattern)
         for match in islice(_of_one(pattern, text), left):
             left -= 1
-            if len(found) >= MAX_LINKS:
+            if len(link_matches) >= MAX_LINKS:
                 break
             begin, end = match.span(1)
-            place = bisect_left(found, begin, key=lambda other: other.begin)
+            place = bisect_left(link_matches, begin, key=lambda other: other.begin)
             if any(
                 begin < other.end and other.begin < end
-                for other in found[max(place - 1, 0) : place + 1]
+                for other in link_matches[max(place - 1, 0) : place + 1]
             ):
                 continue
             url = _url(linkifiers.defined[index].url_template, match)
             if url is not None:
-                found.insert(place, LinkMatch(begin, end, url))
-    return found
+                link_matches.insert(place, LinkMatch(begin, end, url))
+    return link_matches
 
 
 def _of_one(pattern: Any, text: str) -> Iterator[Any]:

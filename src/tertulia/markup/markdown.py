@@ -174,20 +174,20 @@ _OUTSIDE_OF_LINKS: Final[Sequence[Finder]] = (
 
 def with_links_and_emoji(context: RenderContext, tokens: Sequence[Token]) -> Steps[list[Token]]:
     """Split text tokens with the finders."""
-    found: list[Token] = []
+    result: list[Token] = []
     in_link = 0
     for token in tokens:
         if token.type == "text":
-            _add_split(found, context, token, _EVERYWHERE if in_link else _OUTSIDE_OF_LINKS)
+            _add_split(result, context, token, _EVERYWHERE if in_link else _OUTSIDE_OF_LINKS)
             yield None
             continue
         in_link += token.nesting if token.tag == "a" else 0
-        found.append(token)
-    return found
+        result.append(token)
+    return result
 
 
 def _add_split(
-    found: list[Token], context: RenderContext, token: Token, finders: Sequence[Finder]
+    tokens: list[Token], context: RenderContext, token: Token, finders: Sequence[Finder]
 ) -> None:
     """Add the token, or what the first matching finder makes of it. Later finders split the
     remaining text."""
@@ -197,11 +197,11 @@ def _add_split(
             continue
         for part in parts:
             if isinstance(part, Token):
-                found.append(part)
+                tokens.append(part)
             elif part:
-                _add_split(found, context, inline.text_token(part), finders[number:])
+                _add_split(tokens, context, inline.text_token(part), finders[number:])
         return
-    found.append(token)
+    tokens.append(token)
 
 
 _BLOCK_RULES: Final = ("table", "code", "fence", "blockquote", "hr", "list", "heading")

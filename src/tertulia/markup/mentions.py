@@ -67,10 +67,10 @@ def _person(context: RenderContext, name: str, quiet: bool) -> str | None:
     if name == _TOPIC_WILDCARD:
         context.mentions_topic = context.mentions_topic or not quiet
         return _shown(name, quiet, "topic-mention", {})
-    found = _named(context, name) if context.names is None else _named_then(context.names, name)
-    if found is None:
+    result = _named(context, name) if context.names is None else _named_then(context.names, name)
+    if result is None:
         return None
-    user_id, full_name = found
+    user_id, full_name = result
     if not quiet:
         context.mentioned_users.add(user_id)
     return _shown(full_name, quiet, "user-mention", {"data-user-id": str(user_id)})
@@ -99,9 +99,14 @@ def _named_then(names: FormerNames, name: str) -> tuple[int, str] | None:
     for called in dict.fromkeys((full_name if bar else name, name)):
         ids = names.users.get(called, ())
         if ids:
-            return next((one for one in ids if str(one) == number), ids[0]), called
+            return next((value for value in ids if str(value) == number), ids[0]), called
     return next(
-        ((one, called) for called, ids in names.users.items() for one in ids if str(one) == number),
+        (
+            (value, called)
+            for called, ids in names.users.items()
+            for value in ids
+            if str(value) == number
+        ),
         None,
     )
 
@@ -110,25 +115,25 @@ def _group(context: RenderContext, name: str, quiet: bool) -> str | None:
     group_id = context.state.groups.by_name.get(name.casefold())
     group = None if group_id is None else context.state.groups[group_id]
     if context.names is not None:
-        found = _group_then(context.names, name, group)
+        result = _group_then(context.names, name, group)
     elif group is None or not (quiet or context.may_mention(group)):
-        found = None
+        result = None
     else:
-        found = group.id, group_label(group)
-    if found is None:
+        result = group.id, group_label(group)
+    if result is None:
         return None
     if not quiet:
-        context.mentioned_groups.add(found[0])
-    attributes = {"data-user-group-id": str(found[0])}
-    return _shown(found[1], quiet, "user-group-mention", attributes)
+        context.mentioned_groups.add(result[0])
+    attributes = {"data-user-group-id": str(result[0])}
+    return _shown(result[1], quiet, "user-group-mention", attributes)
 
 
 def _group_then(names: FormerNames, name: str, group: UserGroup | None) -> tuple[int, str] | None:
     if group is not None and group.is_system:
         label = group_label(group)
         return (group.id, label) if label.casefold() in names.groups else None
-    found = names.groups.get(name.casefold())
-    return found if found and found[0] else None
+    result = names.groups.get(name.casefold())
+    return result if result and result[0] else None
 
 
 def group_label(group: UserGroup) -> str:

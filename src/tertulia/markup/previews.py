@@ -41,10 +41,10 @@ def image(state: StateInline, silent: bool) -> bool:
     """`![text](/user_uploads/…)`: an uploaded image in the text. Other URLs become links."""
     if not state.src.startswith("![", state.pos) or state.linkLevel:
         return False
-    found = link_target(state, state.pos + 1)
-    if found is None:
+    result = link_target(state, state.pos + 1)
+    if result is None:
         return False
-    address, title, label_end, end = found
+    address, title, label_end, end = result
     context = context_of(state)
     href = safe(address, context.site)
     if href is None:
@@ -94,21 +94,21 @@ def _thumbnail(href: str, picture: ImageInfo) -> str:
 
 def with_audio_players(context: RenderContext, tokens: list[Token]) -> list[Token]:
     """Replace links to uploaded audio files by players."""
-    found: list[Token] = []
+    result: list[Token] = []
     skipping = False
     for token in tokens:
         if token.type == "link_open":
             player = _player(context, str(token.attrs["href"]), token.meta["text"])
             if player is not None:
-                found.append(player)
+                result.append(player)
                 skipping = True
                 continue
         if skipping:
             skipping = token.type != "link_close"
             continue
         bare = token.meta.get("bare") if token.type == "html" else None
-        found.append((_player(context, bare, "") if bare else None) or token)
-    return found
+        result.append((_player(context, bare, "") if bare else None) or token)
+    return result
 
 
 def _player(context: RenderContext, href: str, text: str) -> Token | None:
@@ -137,7 +137,7 @@ def with_previews(context: RenderContext, tokens: list[Token]) -> list[Token]:
     if not 0 < len({link.href for links in linked.values() for link in links}) <= MAX_PREVIEWS:
         return tokens
     seen: set[str] = set()
-    found: list[Token] = []
+    result: list[Token] = []
     pending: list[Token] = []
     dropped = -1
     for index, token in enumerate(tokens):
@@ -148,53 +148,53 @@ def with_previews(context: RenderContext, tokens: list[Token]) -> list[Token]:
                 if preview is not None:
                     pending.append(html_token(preview, "preview"))
         if index in linked and _is_alone(context, token, linked[index]):
-            found.pop()
+            result.pop()
             dropped = index + 1
         elif index in linked and tokens[index + 1].type in {"td_close", "th_close"}:
-            found.append(token)
-            for one in pending:
-                one.type = "html"
+            result.append(token)
+            for item in pending:
+                item.type = "html"
             token.children = [*(token.children or ()), *pending]
             pending = []
         elif index != dropped:
-            found.append(token)
+            result.append(token)
         if index not in linked:
-            found.extend(pending)
+            result.extend(pending)
             pending = []
-    return found
+    return result
 
 
 def _previewed(context: RenderContext, tokens: list[Token]) -> dict[int, list[_Link]]:
     """Return links with previews by the index of their inline token."""
-    found: dict[int, list[_Link]] = {}
+    result: dict[int, list[_Link]] = {}
     quotations = 0
     for index, token in enumerate(tokens):
         quotations += token.nesting if token.type.startswith("blockquote") else 0
         if token.type == "inline" and not quotations:
             links = [link for link in _links(token.children or ()) if _can_show(context, link)]
             if links:
-                found[index] = links
+                result[index] = links
                 _title(context, token.children or [])
-    return found
+    return result
 
 
 def _links(children: "list[Token] | tuple[()]") -> list[_Link]:
-    found = []
+    links = []
     for token in children:
         if token.type == "link_open":
-            found.append(_Link(str(token.attrs["href"]), token.meta["text"], bare=False))
+            links.append(_Link(str(token.attrs["href"]), token.meta["text"], bare=False))
         elif token.type == "html" and "bare" in token.meta:
-            found.append(_Link(token.meta["bare"], "", bare=True))
-    return found
+            links.append(_Link(token.meta["bare"], "", bare=True))
+    return links
 
 
 def _title(context: RenderContext, children: list[Token]) -> None:
     """Show titles of videos instead of bare URLs."""
     for token in children:
         href = token.meta.get("bare", "") if token.type == "html" else ""
-        found = context.external_media.previews.get(href)
-        if found is not None and found.title and external_media.kind_of(href) is Kind.YOUTUBE:
-            token.content = element("a", {"href": href}, escaped(f"YouTube - {found.title}"))
+        preview = context.external_media.previews.get(href)
+        if preview is not None and preview.title and external_media.kind_of(href) is Kind.YOUTUBE:
+            token.content = element("a", {"href": href}, escaped(f"YouTube - {preview.title}"))
 
 
 def _can_show(context: RenderContext, link: _Link) -> bool:
@@ -214,13 +214,13 @@ def _kinds_shown(context: RenderContext, href: str) -> frozenset[Kind]:
     kind = external_media.kind_of(href)
     if kind is None or (context.site and f"{href}/".startswith(f"{context.site}/")):
         return frozenset()
-    found: set[Kind] = set()
+    kinds: set[Kind] = set()
     if kind in {Kind.PICTURE, Kind.VIDEO, Kind.YOUTUBE} and context.realm.inline_image_preview:
-        found.add(kind)
+        kinds.add(kind)
     asks = context.external_media.fetches_pages and context.realm.inline_url_embed_preview
     if kind in {Kind.YOUTUBE, Kind.VIMEO, Kind.PAGE} and asks:
-        found.add(Kind.PAGE)
-    return frozenset(found)
+        kinds.add(Kind.PAGE)
+    return frozenset(kinds)
 
 
 def _is_alone(context: RenderContext, token: Token, links: list[_Link]) -> bool:

@@ -94,13 +94,13 @@ def read(text: str) -> datetime | None:
     try:
         if _UNIX.fullmatch(text):
             return datetime.fromtimestamp(float(text), UTC)
-        found = _written(text)
-        if found is None and (zoned := _ZONE.fullmatch(text)) is not None:
-            zone, found = _zone(zoned["zone"]), _written(zoned["rest"])
-            if zone is None or found is None or found.tzinfo is not None:
+        result = _written(text)
+        if result is None and (zoned := _ZONE.fullmatch(text)) is not None:
+            zone, result = _zone(zoned["zone"]), _written(zoned["rest"])
+            if zone is None or result is None or result.tzinfo is not None:
                 return None
-            found = found.replace(tzinfo=zone)
-        return _utc(_of_mail(text) if found is None else found)
+            result = result.replace(tzinfo=zone)
+        return _utc(_of_mail(text) if result is None else result)
     except (ValueError, OverflowError, OSError):
         return None
 

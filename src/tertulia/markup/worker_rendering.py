@@ -196,8 +196,8 @@ class ExpensiveParts:
         if self.to_render is not None:
             self.to_render.codes.append(part)
         elif self.in_place:
-            code_cache[part] = found = code.highlighted(source, name)
-            return found
+            code_cache[part] = result = code.highlighted(source, name)
+            return result
         return _plain_code(part)
 
     def formula(self, tex: str, *, display: bool) -> str | None:
@@ -206,13 +206,13 @@ class ExpensiveParts:
         if self.is_plain or self.room <= 0:
             return _plain_formula(part)
         if part in formula_cache:
-            found = formula_cache[part]
+            result = formula_cache[part]
         elif self.to_render is not None:
             self.to_render.formulas.append(part)
             return None
         elif self.in_place:
-            formula_cache[part] = found = katex.typeset(tex, display)
+            formula_cache[part] = result = katex.typeset(tex, display)
         else:
             return _plain_formula(part)
-        self.room -= len(found or "")
-        return found
+        self.room -= len(result or "")
+        return result

@@ -8,10 +8,10 @@ UnixSeconds = int
 """A time, in seconds since the UNIX epoch."""
 
 
-def counted(number: int, one: str, several: str = "") -> str:
+def counted(number: int, text: str, several: str = "") -> str:
     """Return a number with its unit: `1 day`, `2 days`. `several` is for units that don't form
     their plural with `s`."""
-    return f"{number} {one}" if number == 1 else f"{number} {several or one + 's'}"
+    return f"{number} {text}" if number == 1 else f"{number} {several or text + 's'}"
 
 
 def retry_pause(failures: int, first: float, longest: float, *, spread: float = 0) -> float:

@@ -19,13 +19,13 @@ Places = tuple[tuple[int, int], ...]
 def places(ids: Sequence[int] | BitMap, spans: Spans) -> Places:
     """Return the indexes of the spans' messages in the ascending IDs. Spans with the same messages
     have equal indexes."""
-    found = []
+    results = []
     for after, until in spans:
         begin = bisect_right(ids, after)
         end = len(ids) if until is None else bisect_right(ids, until)
         if begin < end:
-            found.append((begin, end))
-    return tuple(found)
+            results.append((begin, end))
+    return tuple(results)
 
 
 def ids_at(ids: Sequence[int] | BitMap, whole: BitMap, some: Places) -> BitMap:
@@ -48,17 +48,17 @@ def ranges_of(part: BitMap, whole: BitMap) -> IdRanges:
     if len(part) == len(whole):
         return (_range(part.min(), part.max()),)
     others, last = whole - part, part.max()
-    found: list[int | tuple[int, int]] = []
+    results: list[int | tuple[int, int]] = []
     begin = part.min()
     while True:
         at = others.rank(begin)
         if at == len(others):
-            return (*found, _range(begin, last))
+            return (*results, _range(begin, last))
         gap = others[at]
         before = part.rank(gap)
-        found.append(_range(begin, part[before - 1]))
+        results.append(_range(begin, part[before - 1]))
         if before == len(part):
-            return tuple(found)
+            return tuple(results)
         begin = part[before]
 
 

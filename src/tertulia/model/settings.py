@@ -81,7 +81,7 @@ class DeclaredSetting(Struct, frozen=True):
 def declared_settings(record: type[Struct]) -> Mapping[str, DeclaredSetting]:
     """The settings among the fields of a record, by name."""
     hints = typing.get_type_hints(record, include_extras=True)
-    found = {}
+    settings = {}
     for field in msgspec.structs.fields(record):
         marks = getattr(hints[field.name], "__metadata__", ())
         setting = next((mark for mark in marks if isinstance(mark, Setting)), None)
@@ -89,5 +89,5 @@ def declared_settings(record: type[Struct]) -> Mapping[str, DeclaredSetting]:
             limits = [mark for mark in marks if isinstance(mark, Meta)]
             bare = hints[field.name].__origin__
             kind = Annotated[(bare, *limits)] if limits else bare
-            found[field.name] = DeclaredSetting(kind, field.default, setting)
-    return found
+            settings[field.name] = DeclaredSetting(kind, field.default, setting)
+    return settings

@@ -84,7 +84,7 @@ class _Folding(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         folded = _folded(chr(code))
-        kept = (f" {one} " if _is_symbol(one) else one for one in folded or "")
+        kept = (f" {text} " if _is_symbol(text) else text for text in folded or "")
         self[code] = " " if folded is None else "".join(kept)
         return self[code]
 
@@ -192,7 +192,7 @@ def _folded(character: str) -> str | None:
     folded = unicodedata.normalize("NFKD", character.casefold()).casefold()
     folded = unicodedata.normalize("NFKC", _IGNORED.sub("", folded))
     kept = "".join(
-        one for one in folded if unicodedata.category(one)[0] in "LMN" or _is_symbol(one)
+        text for text in folded if unicodedata.category(text)[0] in "LMN" or _is_symbol(text)
     )
     return None if folded and not kept else kept
 
@@ -211,10 +211,10 @@ def phrases_of(text: str) -> tuple[Phrase, ...]:
     """Return the phrases of a search. Quoted ones are exact; in others, the last word can be a
     beginning."""
     asked = text.translate(_QUOTES)
-    found = [
+    results = [
         _phrase(quoted or bare, is_quoted=bool(quoted)) for quoted, bare in _PARTS.findall(asked)
     ]
-    return tuple(dict.fromkeys(phrase for phrase in found if phrase is not None))
+    return tuple(dict.fromkeys(phrase for phrase in results if phrase is not None))
 
 
 def _phrase(text: str, *, is_quoted: bool) -> Phrase | None:
@@ -240,8 +240,8 @@ def contain_phrases(texts: Iterable[str], phrases: Iterable[Phrase]) -> bool:
 
 def fold_texts(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the words of each text, separated by spaces, to match several times."""
-    found = ((text, _spaced(text)) for text in texts)
-    return tuple(" ".join(words_of(text)) if spaced is None else spaced for text, spaced in found)
+    result = ((text, _spaced(text)) for text in texts)
+    return tuple(" ".join(words_of(text)) if spaced is None else spaced for text, spaced in result)
 
 
 def folded_contain(texts: Sequence[str], phrases: Iterable[Phrase]) -> bool:
@@ -306,13 +306,13 @@ def places(text: str, phrases: Iterable[Phrase]) -> list[tuple[int, int]]:
     phrases = tuple(phrases)
     is_long = any(len(phrase.words) > LONG_PHRASE for phrase in phrases)
     if folded is not None and _keeps_places(text) and not is_long:
-        found = sorted(
+        results = sorted(
             match.span(1) for phrase in phrases for match in _pattern(phrase).finditer(folded)
         )
     else:
-        found = _placed(text, phrases)
+        results = _placed(text, phrases)
     merged: list[tuple[int, int]] = []
-    for start, end in found:
+    for start, end in results:
         if merged and start <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
@@ -322,7 +322,7 @@ def places(text: str, phrases: Iterable[Phrase]) -> list[tuple[int, int]]:
 
 def _keeps_places(text: str) -> bool:
     """Whether folding keeps each character's position."""
-    return text.isascii() or all(len(_FOLDING[ord(one)]) == 1 for one in set(text))
+    return text.isascii() or all(len(_FOLDING[ord(name)]) == 1 for name in set(text))
 
 
 def _placed(text: str, phrases: Iterable[Phrase]) -> list[tuple[int, int]]:
@@ -337,7 +337,7 @@ def _placed(text: str, phrases: Iterable[Phrase]) -> list[tuple[int, int]]:
     words = list(placed_words(text))
     # One call rules out most words.
     any_beginning = tuple(phrase.words[0] for phrase in beginnings)
-    found = [
+    results = [
         stretch
         for first, word in enumerate(words)
         for phrase in (
@@ -350,8 +350,8 @@ def _placed(text: str, phrases: Iterable[Phrase]) -> list[tuple[int, int]]:
     for phrase in long:
         for first in _beginnings(texts, phrase):
             last = words[first + len(phrase.words) - 1]
-            found.append((words[first].start, _end(last, phrase)))
-    return sorted(found)
+            results.append((words[first].start, _end(last, phrase)))
+    return sorted(results)
 
 
 def _end(last: Word, phrase: Phrase) -> int:

@@ -23,11 +23,11 @@ _TRANSLATED: Final = IPv6Network("64:ff9b::/96")
 
 def networks(listed: str) -> tuple[Network, ...]:
     """Parse addresses and networks, separated by commas; `*` stands for all. Raises ValueError."""
-    found: list[Network] = []
-    for one in filter(None, (part.strip() for part in listed.split(","))):
-        both = ("0.0.0.0/0", "::/0") if one == "*" else (one,)
-        found += (ip_network(text) for text in both)
-    return tuple(found)
+    results: list[Network] = []
+    for name in filter(None, (part.strip() for part in listed.split(","))):
+        both = ("0.0.0.0/0", "::/0") if name == "*" else (name,)
+        results += (ip_network(text) for text in both)
+    return tuple(results)
 
 
 def is_public(address: Address) -> bool:

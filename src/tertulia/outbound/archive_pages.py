@@ -118,8 +118,10 @@ def archived(
     message: Message, sender: str, reactions: Sequence[Reaction], addressed: Addressed
 ) -> ArchivedMessage:
     counts: dict[str, int] = {}
-    for one in reactions:
-        text = text_of(one.code) if one.kind is EmojiKind.UNICODE else f":{one.name}:"
+    for reaction in reactions:
+        text = (
+            text_of(reaction.code) if reaction.kind is EmojiKind.UNICODE else f":{reaction.name}:"
+        )
         counts[text] = counts.get(text, 0) + 1
     return ArchivedMessage(
         id=message.id,

@@ -28,26 +28,26 @@ def parsed(document: bytes, url: str, content_type: str) -> FeedDocument | None:
     if content_type:
         headers["content-type"] = content_type
     # A stream, because the parser would open a text that looks like an address or path.
-    found: Any = feedparser.parse(
+    parsed: Any = feedparser.parse(
         io.BytesIO(document), response_headers=headers, sanitize_html=False
     )
-    if not found.get("version"):
+    if not parsed.get("version"):
         return None
-    entries = [_entry(one) for one in found.entries[:MAX_ENTRIES]]
+    entries = [_entry(entry) for entry in parsed.entries[:MAX_ENTRIES]]
     # Drop duplicates.
     unique = {entry.mark: entry for entry in reversed(entries)}
     return FeedDocument(
-        title=plain(_text(found.feed, "title"), MAX_TITLE), entries=list(reversed(unique.values()))
+        title=plain(_text(parsed.feed, "title"), MAX_TITLE), entries=list(reversed(unique.values()))
     )
 
 
-def _entry(one: Any) -> FeedEntry:
-    title, link = plain(_text(one, "title"), MAX_TITLE), _address(_text(one, "link"))
-    html = _text(one, "summary")
-    contents = one.get("content") or ()
+def _entry(value: Any) -> FeedEntry:
+    title, link = plain(_text(value, "title"), MAX_TITLE), _address(_text(value, "link"))
+    html = _text(value, "summary")
+    contents = value.get("content") or ()
     if not html and contents:
         html = str(contents[0].get("value") or "")
-    identity = _text(one, "id") or link or f"{title}\n{html}"
+    identity = _text(value, "id") or link or f"{title}\n{html}"
     text = markdown(html, MAX_TEXT)
     return FeedEntry(
         mark=hashlib.blake2b(identity.encode("utf-8", "replace"), digest_size=8).hexdigest(),
@@ -55,12 +55,12 @@ def _entry(one: Any) -> FeedEntry:
         url=link,
         # Some repeat the title as text.
         text="" if text == title else text,
-        at=_time(one),
+        at=_time(value),
     )
 
 
-def _text(one: Any, name: str) -> str:
-    value = one.get(name)
+def _text(item: Any, name: str) -> str:
+    value = item.get(name)
     return value.strip() if isinstance(value, str) else ""
 
 
@@ -69,11 +69,11 @@ def _address(text: str) -> str:
     return text if fits and len(text) <= 2000 and " " not in text else ""
 
 
-def _time(one: Any) -> float | None:
+def _time(item: Any) -> float | None:
     read: Callable[[Any], int] = calendar.timegm
     for name in ("published_parsed", "updated_parsed"):
         # For missing keys, the parser warns or returns another one's value.
-        if name in one and (value := one[name]):
+        if name in item and (value := item[name]):
             try:
                 at = float(read(value))
             except (ValueError, OverflowError, TypeError):

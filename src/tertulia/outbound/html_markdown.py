@@ -56,10 +56,10 @@ def markdown(html: str, limit: int) -> str:
 def whole_markdown(soup: "BeautifulSoup") -> str:
     """Convert the whole document; only its text if it is nested too deeply."""
     try:
-        found = str(_converter().convert_soup(soup))
+        result = str(_converter().convert_soup(soup))
     except RecursionError:
-        found = soup.get_text("\n")
-    return "\n".join(line.rstrip() for line in found.split("\n")).strip()
+        result = soup.get_text("\n")
+    return "\n".join(line.rstrip() for line in result.split("\n")).strip()
 
 
 def _whole(blocks: list[str]) -> Iterator[str]:

@@ -344,45 +344,45 @@ class Web:
         """The host's addresses. Raises NotFetched if one of them isn't allowed."""
         literal = parsed(host)
         try:
-            found = [literal] if literal is not None else await self._resolve(host, port)
+            addresses = [literal] if literal is not None else await self._resolve(host, port)
         except (OSError, UnicodeError) as error:
             raise NotFetched(f"the host wasn't found: {error}") from None
         own_host = _host_of(self._site)
         is_own = host.rstrip(".") == own_host
-        own = set(found) if is_own else await self._own_addresses(own_host)
-        for address in found:
+        own_addresses = set(addresses) if is_own else await self._own_addresses(own_host)
+        for address in addresses:
             if any(address in network for network in self._networks):
                 continue
             # Don't reveal addresses of names in the private network.
             said = f"{address}" if literal is not None else "the host"
             if not self._may_ask(address):
                 raise NotAllowed(f"{said} isn't on the public internet")
-            if address in own or embedded(address) in own:
+            if address in own_addresses or embedded(address) in own_addresses:
                 raise NotAllowed(f"{said} is this server")
-        return list(found)
+        return list(addresses)
 
     async def _own_addresses(self, host: str) -> Set[Address]:
         """The addresses of this server's own host."""
-        until, found = self._own
+        until, result = self._own
         if not host or time.monotonic() < until:
-            return found
+            return result
         literal = parsed(host)
         if literal is not None:
-            found = frozenset({literal})
+            result = frozenset({literal})
         else:
             # If the lookup fails, keep the previous addresses.
             with contextlib.suppress(OSError, UnicodeError):
-                found = frozenset(await self._resolve(host, 443))
-        self._own = (time.monotonic() + OWN_SECONDS, found)
-        return found
+                result = frozenset(await self._resolve(host, 443))
+        self._own = (time.monotonic() + OWN_SECONDS, result)
+        return result
 
     async def _look_up(self, host: str, port: int) -> Sequence[Address]:
         import socket
 
         def look_up() -> list[Address]:
             lines = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            found = (parsed(str(line[4][0])) for line in lines)
-            return list(dict.fromkeys(one for one in found if one is not None))
+            addresses = (parsed(str(line[4][0])) for line in lines)
+            return list(dict.fromkeys(item for item in addresses if item is not None))
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, look_up)
 

@@ -61,10 +61,11 @@ def described(page: bytes, url: str, content_type: str = "") -> LinkPreview:
         if name and text:
             said.setdefault(name, text)
     title = _first(said, _TITLE) or next(
-        (text for one in root.iter("title") if (text := "".join(one.itertext()))), ""
+        (text for value in root.iter("title") if (text := "".join(value.itertext()))), ""
     )
     image = _first(said, _IMAGE) or next(
-        (one.get("href") or "" for one in root.iter("link") if one.get("rel") == "image_src"), ""
+        (value.get("href") or "" for value in root.iter("link") if value.get("rel") == "image_src"),
+        "",
     )
     return LinkPreview(
         title=_plain(title, MAX_TITLE),
@@ -104,9 +105,9 @@ def _address(page: str, address: str) -> str:
     if not address:
         return ""
     try:
-        found = urljoin(page, address.strip())
-        parts = urlsplit(found)
+        url = urljoin(page, address.strip())
+        parts = urlsplit(url)
     except ValueError:
         return ""
-    fitting = parts.scheme in {"http", "https"} and parts.netloc and len(found) <= MAX_ADDRESS
-    return found if fitting and " " not in found else ""
+    fitting = parts.scheme in {"http", "https"} and parts.netloc and len(url) <= MAX_ADDRESS
+    return url if fitting and " " not in url else ""

@@ -48,14 +48,14 @@ class ReadableMessage(Struct, frozen=True, kw_only=True):
 
 def pictures_in(html: str) -> list[str]:
     """The paths of uploaded images that the message shows outside of spoilers."""
-    images = (one for one in _parsed(html).iter("img") if not _is_hidden(one))
-    found = (_THUMBNAIL.fullmatch(image.get("src") or "") for image in images)
-    return list(dict.fromkeys(unquote(match[1]) for match in found if match))
+    images = (value for value in _parsed(html).iter("img") if not _is_hidden(value))
+    result = (_THUMBNAIL.fullmatch(image.get("src") or "") for image in images)
+    return list(dict.fromkeys(unquote(match[1]) for match in result if match))
 
 
 def _is_hidden(element: "etree._Element") -> bool:
     around = element.iterancestors("div")
-    return any("spoiler-content" in (one.get("class") or "").split() for one in around)
+    return any("spoiler-content" in (value.get("class") or "").split() for value in around)
 
 
 def readable(html: str, site: str, pictures: Mapping[str, str]) -> ReadableMessage:
@@ -108,7 +108,9 @@ def _inner(root: "etree._Element") -> str:
     from lxml import etree
 
     inner = (root.text or "") and _escaped(root.text)
-    return inner + "".join(etree.tostring(one, encoding="unicode", method="html") for one in root)
+    return inner + "".join(
+        etree.tostring(value, encoding="unicode", method="html") for value in root
+    )
 
 
 def _parsed(html: str) -> "etree._Element":

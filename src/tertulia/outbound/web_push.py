@@ -41,13 +41,13 @@ def encrypted(payload: bytes, p256dh: bytes, auth: bytes) -> bytes:
 
     theirs = _public_key(p256dh)
     once = ec.generate_private_key(ec.SECP256R1())
-    own = _point(once.public_key())
+    public = _point(once.public_key())
     shared = once.exchange(ec.ECDH(), theirs)
     material = HKDF(
         algorithm=hashes.SHA256(),
         length=32,
         salt=auth,
-        info=b"WebPush: info\0" + p256dh + own,
+        info=b"WebPush: info\0" + p256dh + public,
     ).derive(shared)
     salt = os.urandom(16)
     pseudo = HKDF.extract(hashes.SHA256(), salt, material)
@@ -55,7 +55,7 @@ def encrypted(payload: bytes, p256dh: bytes, auth: bytes) -> bytes:
     nonce = HKDFExpand(hashes.SHA256(), 12, b"Content-Encoding: nonce\0").derive(pseudo)
     blank = min(-(len(payload) + 1) % _PADDED_TO, MAX_PAYLOAD - len(payload))
     sealed = AESGCM(key).encrypt(nonce, payload + b"\x02" + bytes(blank), None)
-    return salt + _RECORD.to_bytes(4, "big") + bytes([len(own)]) + own + sealed
+    return salt + _RECORD.to_bytes(4, "big") + bytes([len(public)]) + public + sealed
 
 
 class PushKey:

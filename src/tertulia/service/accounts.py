@@ -50,7 +50,7 @@ async def leave(
     caller.consider(users.check_managed, user_id)
     if caller.state.users[user_id].is_active:
         await caller.submit(deactivation.deactivate, user_id, comment, site)
-    every = (caller.state.users[one] for one in caller.state.users.bots)
+    every = (caller.state.users[bot_id] for bot_id in caller.state.users.bots)
     bots = [bot.id for bot in every if bot.bot and bot.bot.owner_id == user_id]
     complete = await deleting.delete_written(caller, [*bots, user_id], places)
     while files and await caller.submit(erasing.clear_files, user_id):
@@ -67,8 +67,10 @@ async def _erase(caller: Caller, user_id: int) -> None:
         await caller.submit(deactivation.deactivate, user_id)
     while await caller.submit(erasing.clear, user_id):
         pass
-    for one in await node.partials.reservations(node.clock(), [user_id]):
-        if (unfinished := await node.partials.load(one.user_id, one.key)) is not None:
+    for reservation in await node.partials.reservations(node.clock(), [user_id]):
+        if (
+            unfinished := await node.partials.load(reservation.user_id, reservation.key)
+        ) is not None:
             await node.partials.delete(unfinished)
     kept = StorageChanged(user_id, gone=None)
     picture = await node.log.submit(caller.user.id, erasing.delete, user_id, host, notes=(kept,))
@@ -96,8 +98,8 @@ def _is_breached(path: Path, text: str) -> bool:
         return False
 
 
-async def good_password(node: Node, text: str, *own: str) -> str:
+async def good_password(node: Node, text: str, *personal: str) -> str:
     """Return the password if it is good enough; otherwise raise Refused. `own` is what is known
     about the person."""
-    known = (*own, node.state.realm.name)
+    known = (*personal, node.state.realm.name)
     return await node.vault.in_thread(password_rules(node.config).require, text, known)

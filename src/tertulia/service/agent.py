@@ -49,15 +49,15 @@ class Agent(Caller, frozen=True, kw_only=True):
 
     async def messages(self, ids: Sequence[int]) -> list[Message]:
         """Return these messages. Raises NoSuchMessage if the agent can't read one of them."""
-        found = (await self.find(MessageQuery(ids=sorted(set(ids))))).page.messages
-        if len(found) != len(set(ids)):
+        messages = (await self.find(MessageQuery(ids=sorted(set(ids))))).page.messages
+        if len(messages) != len(set(ids)):
             raise NoSuchMessage
-        return found
+        return messages
 
     async def message(self, message_id: int) -> Message:
         """Raises NoSuchMessage."""
-        (found,) = await self.messages([message_id])
-        return found
+        (message,) = await self.messages([message_id])
+        return message
 
     async def own_message(self, message_id: int) -> Message:
         """Return a message that this agent wrote. Raises NoSuchMessage, and Refused for messages of

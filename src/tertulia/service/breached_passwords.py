@@ -23,10 +23,10 @@ def is_breached(path: Path, password: str) -> bool:
         while first < end:
             middle = (first + end) // 2
             start, line = _line_from(file.fileno(), middle)
-            found = line[:40].upper()
-            if found == sought:
+            result = line[:40].upper()
+            if result == sought:
                 return True
-            if not line or found > sought:
+            if not line or result > sought:
                 end = middle
             else:
                 first = start + len(line)

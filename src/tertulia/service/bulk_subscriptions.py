@@ -162,18 +162,18 @@ def _stopped(refusal: Refused) -> Refused:
     )
 
 
-def _together(one: SubscribeResult, other: SubscribeResult) -> SubscribeResult:
+def _together(subscribe_result: SubscribeResult, other: SubscribeResult) -> SubscribeResult:
     """The combined result of two parts."""
-    for found, more in (
-        (one.subscribed, other.subscribed),
-        (one.already_subscribed, other.already_subscribed),
+    for result, more in (
+        (subscribe_result.subscribed, other.subscribed),
+        (subscribe_result.already_subscribed, other.already_subscribed),
     ):
         for user_id, channel_names in more.items():
-            found.setdefault(user_id, []).extend(channel_names)
+            result.setdefault(user_id, []).extend(channel_names)
     return msgspec.structs.replace(
-        one,
-        unauthorized=[*one.unauthorized, *other.unauthorized],
-        created=(*one.created, *other.created),
+        subscribe_result,
+        unauthorized=[*subscribe_result.unauthorized, *other.unauthorized],
+        created=(*subscribe_result.created, *other.created),
     )
 
 
@@ -187,14 +187,14 @@ async def unsubscribe(
     # The caller comes last: without the channel they may no longer be allowed to unsubscribe
     # others.
     people.sort(key=lambda user_id: user_id == caller.user_id)
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     for name in channel_names:
         await asyncio.sleep(0)
-        found[caller.consider(subscriptions.check_unsubscribe, name, people)] = None
+        result[caller.consider(subscriptions.check_unsubscribe, name, people)] = None
     removed: dict[str, None] = {}
     not_removed: dict[str, None] = {}
     try:
-        for some in _batches([*found], len(people)):
+        for some in _batches([*result], len(people)):
             for chunk in _chunks(people):
                 part = await _submitted(caller, subscriptions.unsubscribe, some, chunk)
                 removed.update(dict.fromkeys(part.removed))

@@ -50,7 +50,7 @@ class Config(ServerSettings, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     @property
     def sign_in_of_scim(self) -> SignInMethod | None:
         """The sign-in method that `scim_method` names."""
-        return next((one for one in self.sign_in if one.name == self.scim_method), None)
+        return next((method for method in self.sign_in if method.name == self.scim_method), None)
 
     @property
     def data_path(self) -> Path:
@@ -167,8 +167,8 @@ def marked(*marks: SettingMark) -> frozenset[str]:
     """The settings with one of these marks."""
     return frozenset(
         name
-        for name, one in declared_server_settings(WorkerConfig).items()
-        if not one.marks.isdisjoint(marks)
+        for name, setting in declared_server_settings(WorkerConfig).items()
+        if not setting.marks.isdisjoint(marks)
     )
 
 
@@ -190,6 +190,7 @@ def without_password(url: str) -> str:
         user, _, host = parts.netloc.rpartition("@")
         parts = parts._replace(netloc=f"{user.partition(':')[0]}:{MASK}@{host}")
     query = "&".join(
-        f"password={MASK}" if one.startswith("password=") else one for one in parts.query.split("&")
+        f"password={MASK}" if text.startswith("password=") else text
+        for text in parts.query.split("&")
     )
     return parts._replace(query=query).geturl()

@@ -76,11 +76,11 @@ def _random_key() -> str:
     """`KEY_LENGTH` random letters and digits."""
     # Choosing each letter separately takes ten times as long.
     number = secrets.randbelow(len(_ALPHABET) ** KEY_LENGTH)
-    found = []
+    results = []
     for _ in range(KEY_LENGTH):
         number, which = divmod(number, len(_ALPHABET))
-        found.append(_ALPHABET[which])
-    return "".join(found)
+        results.append(_ALPHABET[which])
+    return "".join(results)
 
 
 def key_digest(api_key: str) -> str:
@@ -293,8 +293,8 @@ def claims_of(token: str, secret: str, now: float) -> Mapping[str, Any]:
     digest = _DIGESTS.get(str(_object(header).get("alg")))
     if digest is None:
         raise BadToken("The token must be signed with HS256, HS384, or HS512.")
-    own = hmac.digest(secret.encode(), said.encode(), digest)
-    if not hmac.compare_digest(own, _bytes(signature)):
+    expected = hmac.digest(secret.encode(), said.encode(), digest)
+    if not hmac.compare_digest(expected, _bytes(signature)):
         raise BadToken("The token's signature doesn't match this server's secret.")
     claims = _object(payload)
     expires, begins, issued = (_time(claims, name) for name in ("exp", "nbf", "iat"))
@@ -321,12 +321,12 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
 
 def _object(part: str) -> Mapping[str, Any]:
     try:
-        found = msgspec.json.decode(_bytes(part))
+        decoded = msgspec.json.decode(_bytes(part))
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         raise BadToken("This isn't a valid JSON web token.") from None
-    if not isinstance(found, dict):
+    if not isinstance(decoded, dict):
         raise BadToken("This isn't a valid JSON web token.")
-    return found
+    return decoded
 
 
 def _bytes(part: str) -> bytes:

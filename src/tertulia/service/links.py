@@ -159,10 +159,10 @@ class Links:
             return None
         kind, number, proof = match.groups()
         table = state.invitations if kind == _INVITATION else state.confirmations
-        found: Invitation | Confirmation | None = table.get(int(number))
-        if found is None or not hmac.compare_digest(self._proof(kind, found), proof):
+        result: Invitation | Confirmation | None = table.get(int(number))
+        if result is None or not hmac.compare_digest(self._proof(kind, result), proof):
             return None
-        return found
+        return result
 
     def _link(self, site: str, path: str, kind: str, of: Invitation | Confirmation) -> str:
         return f"{site.rstrip('/')}{path}{kind}{of.id}-{self._proof(kind, of)}"

@@ -122,8 +122,8 @@ async def send_test_mail(node: Node, to: str) -> TestMailResult:
 
 def _without_secrets(reply: str, config: Config) -> str:
     known = {config.smtp_host, config.smtp_user, config.smtp_password} - {""}
-    known |= {base64.b64encode(one.encode()).decode() for one in known}
-    for one in sorted(known, key=len, reverse=True):
-        reply = reply.replace(one, HIDDEN)
+    known |= {base64.b64encode(text.encode()).decode() for text in known}
+    for text in sorted(known, key=len, reverse=True):
+        reply = reply.replace(text, HIDDEN)
     # Truncate last: half a secret would not be found.
     return _ADDRESSES.sub(HIDDEN, reply)[:_LONGEST_REPLY]

@@ -161,10 +161,10 @@ class Membership:
 
     def _makes_way(self, other: ListedNode) -> bool:
         """Whether another node is gone and this one replaces it."""
-        own, its = self.entry, other.entry
-        is_same = (its.host, its.port, its.wanted_name) == (own.host, own.port, own.wanted_name)
+        node, its = self.entry, other.entry
+        is_same = (its.host, its.port, its.wanted_name) == (node.host, node.port, node.wanted_name)
         is_before = other.name == self._wanted_name or is_same
-        return is_before and its.run != own.run and (not other.is_living or _is_dead(other))
+        return is_before and its.run != node.run and (not other.is_living or _is_dead(other))
 
     async def _enter(self, store: Store) -> None:
         """Add the entry, under a similar name if needed."""

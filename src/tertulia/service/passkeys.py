@@ -100,16 +100,16 @@ class Passkeys:
         def verify() -> Passkey:
             import webauthn
 
-            found = webauthn.verify_registration_response(
+            verified = webauthn.verify_registration_response(
                 credential=answer.credential,
                 expected_challenge=_bytes(ticket.challenge),
                 expected_rp_id=_host(answer.site),
                 expected_origin=_origin(answer.site),
             )
             return Passkey(
-                credential_id=_text(found.credential_id),
-                public_key=_text(found.credential_public_key),
-                sign_count=found.sign_count,
+                credential_id=_text(verified.credential_id),
+                public_key=_text(verified.credential_public_key),
+                sign_count=verified.sign_count,
                 transports=_transports(answer.credential),
             )
 
@@ -159,7 +159,7 @@ class Passkeys:
         def verify() -> int:
             import webauthn
 
-            found = webauthn.verify_authentication_response(
+            verified = webauthn.verify_authentication_response(
                 credential=answer.credential,
                 expected_challenge=_bytes(ticket.challenge),
                 expected_rp_id=_host(answer.site),
@@ -168,7 +168,7 @@ class Passkeys:
                 credential_current_sign_count=passkey.sign_count,
                 require_user_verification=user is None,
             )
-            return found.new_sign_count
+            return verified.new_sign_count
 
         use = PasskeyUse(
             factor_id=factor.id,
@@ -243,7 +243,7 @@ def _transports(credential: str) -> tuple[str, ...]:
 
 def _passkeys(state: State, user_id: int) -> list[Passkey]:
     factors: Sequence[SecondFactor] = second_factors.of_user(state, user_id)
-    return [one.proof for one in factors if isinstance(one.proof, Passkey)]
+    return [factor.proof for factor in factors if isinstance(factor.proof, Passkey)]
 
 
 def has_passkey(state: State, user_id: int) -> bool:
@@ -256,10 +256,10 @@ def _descriptors(passkeys: Sequence[Passkey]) -> list[Any]:
 
     return [
         PublicKeyCredentialDescriptor(
-            id=_bytes(one.credential_id),
-            transports=[AuthenticatorTransport(name) for name in one.transports] or None,
+            id=_bytes(passkey.credential_id),
+            transports=[AuthenticatorTransport(name) for name in passkey.transports] or None,
         )
-        for one in passkeys
+        for passkey in passkeys
     ]
 
 

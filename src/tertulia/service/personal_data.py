@@ -108,7 +108,7 @@ async def export_person(node: Node, export: DataExport, place: Path) -> None:
     """Write the data of the person who requested the export to a file. Raises
     UploadQuotaReached if the disk is almost full."""
     # The file, and its copy in the storage.
-    space = sum(one.size for one in node.state.uploads.of_user[export.user_id])
+    space = sum(attachment.size for attachment in node.state.uploads.of_user[export.user_id])
     await require_disk_space(node, 2 * space)
     await write_person(node, export.user_id, place)
 
@@ -148,58 +148,64 @@ class _Writer:
             "has_password": state.credentials[user_id].password_hash is not None,
             "last_active": _time(presence[0]) if presence else None,
             "unconfirmed_addresses": [
-                one.address for one in state.confirmations if one.user_id == user_id
+                confirmation.address
+                for confirmation in state.confirmations
+                if confirmation.user_id == user_id
             ],
         }
         await self._write_list("account.json", _each([account]))
         for table, name in RECORDS.items():
-            records = [one for one in state.tables[table] if one.user_id == user_id]
+            records = [value for value in state.tables[table] if value.user_id == user_id]
             if table == "subscriptions":
                 times = await self._read(partial(personal_data.times_of, records))
                 await self._write_list(name, _each(self._channels(records, times)))
             else:
-                await self._write_list(name, _each(self._named(one) for one in records))
+                await self._write_list(name, _each(self._named(record) for record in records))
         others: Mapping[str, Iterable[Struct]] = {
             "bots.json": state.users.bots_of(user_id),
-            "emoji.json": [one for one in state.custom_emoji if one.author_id == user_id],
-            "invitations.json": [one for one in state.invitations if one.inviter_id == user_id],
-            "pins.json": [one for one in state.pins if one.pinned_by == user_id],
+            "emoji.json": [emoji for emoji in state.custom_emoji if emoji.author_id == user_id],
+            "invitations.json": [
+                invitation for invitation in state.invitations if invitation.inviter_id == user_id
+            ],
+            "pins.json": [pin for pin in state.pins if pin.pinned_by == user_id],
         }
-        for name, found in others.items():
-            await self._write_list(name, _each(self._named(one) for one in found))
-        groups = [one for one in state.groups if user_id in one.members and not one.is_system]
-        listed = ({"id": one.id, "name": one.name} for one in groups)
+        for name, result in others.items():
+            await self._write_list(name, _each(self._named(item) for item in result))
+        groups = [
+            group for group in state.groups if user_id in group.members and not group.is_system
+        ]
+        listed = ({"id": group.id, "name": group.name} for group in groups)
         await self._write_list("groups.json", _each(listed))
         activity = ({"day": _day(day), "messages_sent": sent} for day, sent in days)
         await self._write_list("activity.json", _each(activity))
 
     def _named(self, record: Struct) -> dict[str, Any]:
         """A record with the names of what its IDs refer to."""
-        state, found = self._node.state, _readable(record)
+        state, result = self._node.state, _readable(record)
         if (channel_id := getattr(record, "channel_id", None)) is not None:
-            found["channel"] = self._channel(channel_id)
+            result["channel"] = self._channel(channel_id)
             if isinstance(record, UserTopic | Pin) and not self._reads(channel_id):
                 for name in ("topic", "name"):
-                    found.pop(name, None)
+                    result.pop(name, None)
         if (field_id := getattr(record, "field_id", None)) is not None:
-            found["field"] = state.profile_fields[field_id].name
-        return found
+            result["field"] = state.profile_fields[field_id].name
+        return result
 
     def _channels(
         self, subscriptions: Iterable[Subscription], times: Mapping[int, int]
     ) -> Iterator[dict[str, Any]]:
         """Subscriptions with their periods. Each begins and ends at a message, so its times are
         those of the newest message before."""
-        for one in subscriptions:
+        for subscription in subscriptions:
             periods = [
                 {
                     "from": _time(times[after]) if after in times else None,
                     "until": _time(times[until or 0]) if until in times else None,
                     "is_active": until is None,
                 }
-                for after, until in one.spans
+                for after, until in subscription.spans
             ]
-            yield {**self._named(one), "periods": periods}
+            yield {**self._named(subscription), "periods": periods}
 
     # Rows in the database, in pages
 
@@ -224,16 +230,16 @@ class _Writer:
         after = 0
 
         def look(connection: Connection) -> tuple[list[Message], dict[int, list[MessageEdit]]]:
-            found = personal_data.messages_by(connection, self._user_id, after, PAGE)
-            ids = [message.id for message in found]
-            return found, personal_data.edits_by(connection, self._user_id, ids)
+            messages = personal_data.messages_by(connection, self._user_id, after, PAGE)
+            ids = [message.id for message in messages]
+            return messages, personal_data.edits_by(connection, self._user_id, ids)
 
         while True:
-            found, edits = await self._read(look)
-            if not found:
+            messages, edits = await self._read(look)
+            if not messages:
                 return
-            after = found[-1].id
-            yield [self._message(message, edits.get(message.id, [])) for message in found]
+            after = messages[-1].id
+            yield [self._message(message, edits.get(message.id, [])) for message in messages]
 
     def _message(self, message: Message, edits: list[MessageEdit]) -> dict[str, Any]:
         return {
@@ -255,25 +261,36 @@ class _Writer:
         def look(connection: Connection) -> list[LinkedMessage]:
             return personal_data.starred(connection, self._user_id, after, STARS_PAGE)
 
-        while found := await self._read(look):
-            after = found[-1].id
-            yield [self._linked(one) for one in found]
+        while linked_messages := await self._read(look):
+            after = linked_messages[-1].id
+            yield [self._linked(linked_message) for linked_message in linked_messages]
 
     async def _reactions(self) -> AsyncIterator[Page]:
-        async for found in self._in_ranges(0, self._node.state.last_message_id, reactions_by):
-            yield [{**self._linked(one), "emoji": one.facts[0]} for one in found]
+        async for linked_messages in self._in_ranges(
+            0, self._node.state.last_message_id, reactions_by
+        ):
+            yield [
+                {**self._linked(linked_message), "emoji": linked_message.facts[0]}
+                for linked_message in linked_messages
+            ]
 
     async def _widgets(self) -> AsyncIterator[Page]:
-        async for found in self._in_ranges(0, self._node.state.last_message_id, submessages_by):
+        async for linked_messages in self._in_ranges(
+            0, self._node.state.last_message_id, submessages_by
+        ):
             yield [
-                {**self._linked(one), "kind": one.facts[0], "content": one.facts[1]}
-                for one in found
+                {
+                    **self._linked(linked_message),
+                    "kind": linked_message.facts[0],
+                    "content": linked_message.facts[1],
+                }
+                for linked_message in linked_messages
             ]
 
     async def _entries(self) -> AsyncIterator[Page]:
         first, last = await self._read(lambda c: (log_entries.pruned(c), log_entries.head(c)))
-        async for found in self._in_ranges(first, last, entries_by):
-            yield [{"at": _time(at), "action": kind} for at, kind in found]
+        async for results in self._in_ranges(first, last, entries_by):
+            yield [{"at": _time(at), "action": kind} for at, kind in results]
 
     async def _in_ranges(
         self, first: int, last: int, look: Callable[[Connection, int, int, int], list[T]]
@@ -284,9 +301,9 @@ class _Writer:
 
     async def _read(self, look: Callable[[Connection], T]) -> T:
         began = time.monotonic()
-        found = await self._node.store.read(look)
+        result = await self._node.store.read(look)
         await asyncio.sleep(min(time.monotonic() - began, MAX_PAUSE))
-        return found
+        return result
 
     # Conversations
 
@@ -298,7 +315,7 @@ class _Writer:
         state, user = self._node.state, self._node.state.users[self._user_id]
         if message.direct_id is not None:
             members = state.directs[message.direct_id].members
-            names = [self._person(one) for one in members if one != user.id]
+            names = [self._person(member_id) for member_id in members if member_id != user.id]
             link = addresses.direct_message_address(members, message.id)
             return {"direct_message_with": names, "link": self._site + link}
         channel_id = int(message.channel_id or 0)
@@ -340,7 +357,7 @@ class _Writer:
         with self._archive.open(entry, "w", force_zip64=True) as file:
             file.write(b"[")
             async for page in pages:
-                lines = [_json.encode(one) for one in page]
+                lines = [_json.encode(fields) for fields in page]
                 before = b",\n" if count and lines else b"\n" if lines else b""
                 await asyncio.to_thread(file.write, before + b",\n".join(lines))
                 count += len(lines)
@@ -356,10 +373,10 @@ class _Writer:
         for path in names[-1:]:
             await self._copy(node.files, path, "avatar.png")
         for attachment in list(node.state.uploads.of_user[self._user_id]):
-            found = await node.uploads.found(attachment.path)
-            if found is not None:
+            stored_file = await node.uploads.found(attachment.path)
+            if stored_file is not None:
                 name = f"files/{attachment.id}-{name_in_path(attachment.name)}"
-                await self._copy(found.files, found.path, name)
+                await self._copy(stored_file.files, stored_file.path, name)
 
     async def _copy(self, files: Files, path: str, name: str) -> None:
         """Copy a stored file; nothing if it's gone."""
@@ -408,15 +425,15 @@ async def _each(records: Iterable[dict[str, Any]]) -> AsyncIterator[Page]:
 
 def _readable(record: Struct) -> dict[str, Any]:
     """A record's fields without secrets, with times as text."""
-    found = {}
+    result = {}
     for name in record.__struct_fields__:
         if _is_secret(name) or name in _DERIVED:
             continue
         value = getattr(record, name)
         if name.endswith(("_at", "_until")) or name == "since":
             value = _time(value) if isinstance(value, int | float) and value else None
-        found[name] = _without_secrets(msgspec.to_builtins(value, enc_hook=str))
-    return found
+        result[name] = _without_secrets(msgspec.to_builtins(value, enc_hook=str))
+    return result
 
 
 def _is_secret(name: str) -> bool:
@@ -426,10 +443,10 @@ def _is_secret(name: str) -> bool:
 def _without_secrets(value: Any) -> Any:
     match value:
         case dict():
-            kept = {name: one for name, one in value.items() if not _is_secret(name)}
-            return {name: _without_secrets(one) for name, one in kept.items()}
+            kept = {name: item for name, item in value.items() if not _is_secret(name)}
+            return {name: _without_secrets(value) for name, value in kept.items()}
         case list():
-            return [_without_secrets(one) for one in value]
+            return [_without_secrets(item) for item in value]
         case _:
             return value
 

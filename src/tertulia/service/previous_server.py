@@ -41,24 +41,24 @@ class PreviousServer:
     async def key_with_password(self, address: str, password: str) -> str | None:
         """Return the account's API key if this is its password. Raises Unavailable if that can't be
         found out now."""
-        found = await self._asked(
+        response = await self._asked(
             "POST",
             "/fetch_api_key",
             _KeyResponse,
             urlencode({"username": address, "password": password}).encode(),
             {"Content-Type": "application/x-www-form-urlencoded"},
         )
-        if found is None or found.email.casefold() != address.casefold():
+        if response is None or response.email.casefold() != address.casefold():
             return None
-        return found.api_key if is_key(found.api_key) else None
+        return response.api_key if is_key(response.api_key) else None
 
     async def is_key_of(self, address: str, authorization: str) -> bool:
         """Return whether the Authorization header has the API key of the account with this email
         address. Raises Unavailable if that can't be found out now."""
-        found = await self._asked(
+        response = await self._asked(
             "GET", "/users/me", _OwnUserResponse, b"", {"Authorization": authorization}
         )
-        own = "" if found is None else str(found.delivery_email or found.email)
+        own = "" if response is None else str(response.delivery_email or response.email)
         return own.casefold() == address.casefold()
 
     async def close(self) -> None:
@@ -97,10 +97,10 @@ def is_key(text: str) -> bool:
 def _is_error(response: WebResponse) -> bool:
     """Return whether it's an error of the API, not of a proxy before it."""
     try:
-        found = msgspec.json.decode(response.body)
+        decoded = msgspec.json.decode(response.body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return False
-    return isinstance(found, dict) and found.get("result") == "error"
+    return isinstance(decoded, dict) and decoded.get("result") == "error"
 
 
 def _unavailable() -> Unavailable:

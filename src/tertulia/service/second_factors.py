@@ -82,11 +82,11 @@ def confirmed(state: State, vault: Vault, user_id: int, code: str, now: float) -
 def matching_step(secret: str, code: str, now: float) -> int | None:
     """Return the time step whose code this is; None if it's wrong. All steps are compared, so that
     the time doesn't tell which one."""
-    totp, current, found = _totp(secret), int(now) // STEP_SECONDS, None
+    totp, current, result = _totp(secret), int(now) // STEP_SECONDS, None
     for step in range(current - CLOCK_SKEW, current + CLOCK_SKEW + 1):
         if hmac.compare_digest(totp.generate_otp(step), code):
-            found = step
-    return found
+            result = step
+    return result
 
 
 def is_short(code: str) -> bool:
@@ -96,7 +96,7 @@ def is_short(code: str) -> bool:
 
 def plain_code(text: str) -> str:
     """Return the code without what people type around it."""
-    return "".join(one for one in text if one.isascii() and one.isalnum()).lower()
+    return "".join(name for name in text if name.isascii() and name.isalnum()).lower()
 
 
 def match(

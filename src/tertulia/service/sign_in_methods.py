@@ -352,10 +352,10 @@ def methods_from(value: Any) -> tuple[AnySignInMethod, ...]:
             value = json.loads(value) if value.strip() else []
         except (json.JSONDecodeError, RecursionError) as error:
             raise ValueError(f"sign_in: it isn't valid JSON: {error}") from None
-    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise ValueError("sign_in: it must be a list of tables, each beginning with [[sign_in]]")
     methods = tuple(_method(number, table) for number, table in enumerate(value, 1))
-    names = [one.name for one in methods]
+    names = [method.name for method in methods]
     for name in names:
         if name in RESERVED:
             raise ValueError(f"sign_in ({name}): name can't be {_either(sorted(RESERVED))}")

@@ -75,14 +75,14 @@ class FairTasks:
         start."""
         times = dict(waiting)
         following = self._with_room(times)[:1]
-        until = min((times[one] - now for one in following), default=longest)
+        until = min((times[time_id] - now for time_id in following), default=longest)
         return min(max(until, 0.1), longest)
 
-    def begin(self, one: int, work: Coroutine[Any, Any, None]) -> None:
+    def begin(self, task_id: int, work: Coroutine[Any, Any, None]) -> None:
         """Start the task for an item."""
         task = asyncio.create_task(work)
-        self._tasks[one] = task
-        task.add_done_callback(lambda task: self._done(one, task))
+        self._tasks[task_id] = task
+        task.add_done_callback(lambda task: self._done(task_id, task))
 
     async def close(self) -> None:
         """Cancel all tasks. Leased items are retried when the lease ends."""
@@ -97,15 +97,15 @@ class FairTasks:
 
     def _with_room(self, things: Iterable[int]) -> list[int]:
         busy = Counter(map(self._person_of, self._tasks))
-        found: list[int] = []
-        for one in things:
-            if len(self._tasks) + len(found) >= self._limit:
+        result: list[int] = []
+        for item in things:
+            if len(self._tasks) + len(result) >= self._limit:
                 break
-            person = self._person_of(one)
-            if one not in self._tasks and busy[person] < self._of_person:
+            person = self._person_of(item)
+            if item not in self._tasks and busy[person] < self._of_person:
                 busy[person] += 1
-                found.append(one)
-        return found
+                result.append(item)
+        return result
 
     def _done(self, one: int, task: "asyncio.Task[None]") -> None:
         self._tasks.pop(one, None)

@@ -78,24 +78,24 @@ async def _people(store: Store, at: UsageProgress, now: float) -> UsageProgress:
     if not first:
         first = await store.read(usage.first_day)
     while first is not None and first <= today:
-        found = await store.read(usage.active_people, first, today)
-        step = partial(usage.put_people, before=at, found=found, final=final)
+        active_people = await store.read(usage.active_people, first, today)
+        step = partial(usage.put_people, before=at, found=active_people, final=final)
         at = await _kept(store, step)
-        first = found.until
+        first = active_people.until
     return at
 
 
 async def _files(
     store: Store, state: Callable[[], State], at: UsageProgress, now: float
 ) -> UsageProgress:
-    found: dict[int, tuple[int, int]] = {}
+    result: dict[int, tuple[int, int]] = {}
     after = 0
     while after < state().attachments.highest:
         for channel, attachment_id in await store.read(usage.links_of_files, after):
             attachment = state().attachments.get(attachment_id)
             if attachment is not None:
-                files, size = found.get(channel, (0, 0))
-                found[channel] = files + 1, size + attachment.size
+                files, size = result.get(channel, (0, 0))
+                result[channel] = files + 1, size + attachment.size
         after += usage.FILES_AT_ONCE
         await asyncio.sleep(REST_SECONDS)
-    return await _kept(store, partial(usage.put_files, before=at, found=found, at=now))
+    return await _kept(store, partial(usage.put_files, before=at, found=result, at=now))

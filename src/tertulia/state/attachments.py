@@ -75,7 +75,7 @@ class AttachmentIndex(Index):
 
     def largest(self, limit: int) -> Sequence[tuple[int, int]]:
         """Return the accounts whose files take most bytes, largest first, with the bytes."""
-        return heapq.nsmallest(limit, self._space_of.items(), key=lambda one: (-one[1], one[0]))
+        return heapq.nsmallest(limit, self._space_of.items(), key=lambda item: (-item[1], item[0]))
 
     def _claim_changed(
         self, before: AttachmentMessage | None, after: AttachmentMessage | None
@@ -105,8 +105,8 @@ class AttachmentIndex(Index):
             heapq.heappush(self._oldest, entry)
 
     def at_path(self, path: str) -> Attachment | None:
-        found = self.with_key(key_in(path))
-        return None if found is None or found.path != path else found
+        attachment = self.with_key(key_in(path))
+        return None if attachment is None or attachment.path != path else attachment
 
     def with_key(self, key: str) -> Attachment | None:
         """Return the file with that key in its path."""
@@ -119,8 +119,12 @@ class AttachmentIndex(Index):
 
     def linked_by(self, message_ids: Iterable[int]) -> tuple[int, ...]:
         """Return the files that these messages link, ascending."""
-        found = {one.attachment_id for id_ in message_ids for one in self.of_message[id_]}
-        return tuple(sorted(found))
+        result = {
+            attachment_message.attachment_id
+            for id_ in message_ids
+            for attachment_message in self.of_message[id_]
+        }
+        return tuple(sorted(result))
 
     def unclaimed(self, until: float, limit: int) -> Sequence[int]:
         """Return at most `limit` of the oldest files that were uploaded until that UNIX time and

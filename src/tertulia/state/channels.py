@@ -104,17 +104,17 @@ class TopicsByNewestMessage(TableIndex[Topic]):
 
     def _update(self, before: Topic | None, after: Topic | None) -> None:
         topic = before or after
-        found = None if topic is None else self._ordered.get(topic.channel_id)
-        if found is None:
+        topics = None if topic is None else self._ordered.get(topic.channel_id)
+        if topics is None:
             return
         if before is not None:
-            index = bisect_left(found, before.last_message_id, key=_newest_message)
+            index = bisect_left(topics, before.last_message_id, key=_newest_message)
             # While two topics are merged, both have the same newest message.
-            while found[index].key != before.key:
+            while topics[index].key != before.key:
                 index += 1
-            del found[index]
+            del topics[index]
         if after is not None:
-            insort(found, after, key=_newest_message)
+            insort(topics, after, key=_newest_message)
 
     def _detach(self, records: Collection[Topic]) -> None:
         changed = {record.channel_id for record in records} & self._ordered.keys()
@@ -123,12 +123,12 @@ class TopicsByNewestMessage(TableIndex[Topic]):
     def __getitem__(self, channel_id: int) -> Sequence[Topic]:
         """Return the channel's topics, the one with the newest message last. Don't change or keep
         it."""
-        found = self._ordered.get(channel_id)
-        if found is None:
+        result = self._ordered.get(channel_id)
+        if result is None:
             topics = cast(TopicTable, self.table).of_channel[channel_id]
-            found = sorted(topics.values(), key=_newest_message)
-            self._ordered[channel_id] = found
-        return found
+            result = sorted(topics.values(), key=_newest_message)
+            self._ordered[channel_id] = result
+        return result
 
 
 _newest_message = attrgetter("last_message_id")
@@ -178,15 +178,15 @@ class ActiveSubscribers(Index):
 
     def __getitem__(self, channel_id: int) -> tuple[int, ...]:
         """Return their IDs, ascending."""
-        found = self._found.get(channel_id)
-        if found is None:
-            found = self._found[channel_id] = tuple(self.as_set(channel_id))
-        return found
+        result = self._found.get(channel_id)
+        if result is None:
+            result = self._found[channel_id] = tuple(self.as_set(channel_id))
+        return result
 
     def as_set(self, channel_id: int) -> BitMap:
         """Return them as a set. Don't change or keep it."""
-        found = self._sets.get(channel_id)
-        if found is None:
+        bitmap = self._sets.get(channel_id)
+        if bitmap is None:
             users, people, newest = self._users.rows, [], 0
             # No calls, for speed: after a start, this runs for all channels.
             for user_id, subscription in self._subscriptions.of_channel[channel_id].items():
@@ -194,9 +194,9 @@ class ActiveSubscribers(Index):
                 if spans and spans[-1][1] is None and users[user_id].is_active:
                     people.append(user_id)
                     newest = spans[-1][0] if spans[-1][0] > newest else newest
-            found = self._sets[channel_id] = BitMap(people)
+            bitmap = self._sets[channel_id] = BitMap(people)
             self._newest[channel_id] = newest
-        return found
+        return bitmap
 
     def newest_since(self, channel_id: int) -> int:
         """Return a message such that all present subscribers received everything after it."""

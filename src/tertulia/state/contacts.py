@@ -53,36 +53,38 @@ class Contacts(Index):
 
     def subscribers(self, channel_id: int) -> BitMap:
         """Return the channel's subscribers, including deactivated accounts."""
-        found = self._subscribers.get(channel_id)
-        if found is None:
+        bitmap = self._subscribers.get(channel_id)
+        if bitmap is None:
             ever = self._subscriptions.of_channel[channel_id]
-            found = BitMap(user_id for user_id, one in ever.items() if one.is_active)
-            self._subscribers[channel_id] = found
-        return found
+            bitmap = BitMap(
+                user_id for user_id, subscription in ever.items() if subscription.is_active
+            )
+            self._subscribers[channel_id] = bitmap
+        return bitmap
 
     def of(self, user_id: int) -> BitMap:
         """Return the accounts that share a channel or a direct conversation with this one,
         including itself."""
         self._apply_changes()
-        found = self._shared.get(user_id)
-        if found is None:
-            found = self._shared[user_id] = self.apart_from(user_id, {})
+        bitmap = self._shared.get(user_id)
+        if bitmap is None:
+            bitmap = self._shared[user_id] = self.apart_from(user_id, {})
             self._kept.add(user_id)
-        return found
+        return bitmap
 
     def apart_from(self, user_id: int, left: Mapping[int, BitMap]) -> BitMap:
         """As `of`, if those accounts weren't subscribed to those channels."""
-        found = BitMap()
+        bitmap = BitMap()
         for channel_id, subscription in self._subscriptions.of_user[user_id].items():
             gone = left.get(channel_id)
             if not subscription.is_active or (gone is not None and user_id in gone):
                 continue
             subscribers = self.subscribers(channel_id)
-            found |= subscribers if gone is None else subscribers - gone
+            bitmap |= subscribers if gone is None else subscribers - gone
             self.merged += 1
         for direct_id in self._directs.of_user[user_id]:
-            found.update(self._directs[direct_id].members)
-        return found
+            bitmap.update(self._directs[direct_id].members)
+        return bitmap
 
     def gained(self, seq: int, viewers: Iterable[int], user_ids: BitMap) -> None:
         """Remember that these viewers can see these accounts since that entry."""
@@ -102,11 +104,11 @@ class Contacts(Index):
 
     def _apply_changes(self) -> None:
         for channel_id, user_ids in self._joined.items():
-            for one in self.subscribers(channel_id) & self._kept:
-                self._shared[one] |= user_ids
+            for subscriber_id in self.subscribers(channel_id) & self._kept:
+                self._shared[subscriber_id] |= user_ids
         for channel_id in self._left:
-            for one in self.subscribers(channel_id) & self._kept:
-                self._forget(one)
+            for subscriber_id in self.subscribers(channel_id) & self._kept:
+                self._forget(subscriber_id)
         self._joined.clear()
         self._left.clear()
 

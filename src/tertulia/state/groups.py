@@ -109,23 +109,23 @@ class Memberships(Index):
             return frozenset(people).union(
                 *(self.members(group_id) for group_id in setting.direct_subgroups)
             )
-        found = self._members.get(setting)
-        if found is None:
+        member = self._members.get(setting)
+        if member is None:
             groups = [self._groups[group_id] for group_id in (setting, *self.subgroups(setting))]
-            found = frozenset().union(*(self.direct_members(group) for group in groups))
-            self._members[setting] = found
-        return found
+            member = frozenset().union(*(self.direct_members(group) for group in groups))
+            self._members[setting] = member
+        return member
 
     def subgroups(self, group_id: int) -> frozenset[int]:
         """Return the groups in the group, directly or through others."""
-        found: set[int] = set()
+        result: set[int] = set()
         pending = list(self._groups[group_id].subgroups)
         while pending:
             subgroup_id = pending.pop()
-            if subgroup_id not in found:
-                found.add(subgroup_id)
+            if subgroup_id not in result:
+                result.add(subgroup_id)
                 pending.extend(self._groups[subgroup_id].subgroups)
-        return frozenset(found)
+        return frozenset(result)
 
     # Groups of an account
 
@@ -206,11 +206,11 @@ class Memberships(Index):
             if not owner.is_active:
                 return True
             accounts.append(owner)
-        if not any(one.is_guest for one in accounts):
+        if not any(account.is_guest for account in accounts):
             return False
-        active = (msgspec.structs.replace(one, is_active=True) for one in accounts)
+        active = (msgspec.structs.replace(account, is_active=True) for account in accounts)
         setting = self._realms[1].can_access_all_users_group
-        return not all(self.holds(one, setting) for one in active)
+        return not all(self.holds(user, setting) for user in active)
 
     @property
     def limited_guests(self) -> BitMap:

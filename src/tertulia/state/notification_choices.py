@@ -101,13 +101,17 @@ class ChannelChoices(Index):
     def _subscription_changed(
         self, before: Subscription | None, after: Subscription | None
     ) -> None:
-        one = after or before
-        if one is None:
+        subscription = after or before
+        if subscription is None:
             return
-        is_plain = _own(one) == _NOTHING and not one.is_muted and one.user_id not in self._unusual
+        is_plain = (
+            _own(subscription) == _NOTHING
+            and not subscription.is_muted
+            and subscription.user_id not in self._unusual
+        )
         if is_plain and before is None:
             return
-        self._file(one, is_active=after is not None and after.is_active)
+        self._file(subscription, is_active=after is not None and after.is_active)
 
     def _settings_changed(
         self, before: PersonalSettings | None, after: PersonalSettings | None
@@ -118,18 +122,18 @@ class ChannelChoices(Index):
         if general == (_USUALLY if before is None else _general(before)):
             return
         (self._unusual.discard if general == _USUALLY else self._unusual.add)(after.user_id)
-        for one in self._subscriptions.of_user[after.user_id].values():
-            self._file(one, is_active=one.is_active)
+        for subscription in self._subscriptions.of_user[after.user_id].values():
+            self._file(subscription, is_active=subscription.is_active)
 
-    def _file(self, one: Subscription, *, is_active: bool) -> None:
-        settings = self._settings.get(one.user_id)
+    def _file(self, subscription: Subscription, *, is_active: bool) -> None:
+        settings = self._settings.get(subscription.user_id)
         general = _USUALLY if settings is None else _general(settings)
-        for name, own, otherwise, usual in zip(
-            _OF_CHANNELS, _own(one), general, _USUALLY, strict=True
+        for name, personal, otherwise, usual in zip(
+            _OF_CHANNELS, _own(subscription), general, _USUALLY, strict=True
         ):
-            wants = otherwise if own is None else own
-            _put(self._others[name], one, is_in=is_active and wants is not usual)
-        _put(self._muted, one, is_in=is_active and one.is_muted)
+            wants = otherwise if personal is None else personal
+            _put(self._others[name], subscription, is_in=is_active and wants is not usual)
+        _put(self._muted, subscription, is_in=is_active and subscription.is_muted)
 
     def among(self, people: BitMap, channel_id: int, name: str) -> BitMap:
         """Return those of the subscribers who have the setting turned on."""
@@ -141,17 +145,17 @@ class ChannelChoices(Index):
         return self._muted.get(channel_id, _NOBODY)
 
 
-def _put(table: dict[int, BitMap], one: Subscription, *, is_in: bool) -> None:
+def _put(table: dict[int, BitMap], subscription: Subscription, *, is_in: bool) -> None:
     """Add or remove the subscriber."""
-    people = table.get(one.channel_id)
+    people = table.get(subscription.channel_id)
     if is_in:
         if people is None:
-            people = table[one.channel_id] = BitMap()
-        people.add(one.user_id)
+            people = table[subscription.channel_id] = BitMap()
+        people.add(subscription.user_id)
     elif people is not None:
-        people.discard(one.user_id)
+        people.discard(subscription.user_id)
         if not people:
-            del table[one.channel_id]
+            del table[subscription.channel_id]
 
 
 class TopicChoices(TableIndex[UserTopic]):

@@ -48,7 +48,9 @@ class UserTopicTable(PersonalTable[UserTopic]):
 class ScheduledMessageTable(PersonalTable[ScheduledMessage]):
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
-        self.by_time = Ordered(self, lambda one: None if one.failed else one.deliver_at)
+        self.by_time = Ordered(
+            self, lambda scheduled: None if scheduled.failed else scheduled.deliver_at
+        )
         """Those that haven't failed."""
 
 
@@ -61,9 +63,11 @@ class ReminderTable(PersonalTable[Reminder]):
 class PushSubscriptionTable(PersonalTable[PushSubscription]):
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
-        self.by_endpoint = Unique(self, lambda one: one.endpoint)
-        self.of_session = Grouped[PushSubscription](self, lambda one: one.session_id)
-        self.of_key = Grouped[PushSubscription](self, lambda one: one.key_id)
+        self.by_endpoint = Unique(self, lambda subscription: subscription.endpoint)
+        self.of_session = Grouped[PushSubscription](
+            self, lambda subscription: subscription.session_id
+        )
+        self.of_key = Grouped[PushSubscription](self, lambda subscription: subscription.key_id)
 
 
 _RUN: Final = re.compile(r"[^\W_]+")
@@ -104,14 +108,14 @@ class AlertWordIndex(Index):
         if not self.users_by_word:
             return set()
         plain = compared(text)
-        found: set[int] = set()
+        result: set[int] = set()
         # Words without letters and digits have the empty run.
         for run in {*_RUN.findall(plain), ""} & self._words_by_run.keys():
             for word in self._words_by_run[run]:
                 users = self.users_by_word[word]
-                if not users <= found and _contains(plain, word):
-                    found |= users
-        return found
+                if not users <= result and _contains(plain, word):
+                    result |= users
+        return result
 
 
 def compared(word: str) -> str:

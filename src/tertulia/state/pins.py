@@ -25,8 +25,8 @@ class PinTable(Table[Pin]):
 
     def newest_first(self, channel_id: int) -> Sequence[Pin]:
         """Return a channel's pins in the order in which they are shown."""
-        found = self.of_channel[channel_id]
-        return sorted(found, key=lambda pin: (pin.pinned_at, pin.message_id), reverse=True)
+        pins = self.of_channel[channel_id]
+        return sorted(pins, key=lambda pin: (pin.pinned_at, pin.message_id), reverse=True)
 
 
 FOLDS.puts(changes.MessagePinned, "pins", "pin")

@@ -260,18 +260,18 @@ class State:
             original = self._original
             if original is None or name.startswith("__"):
                 raise AttributeError(f"State has no attribute {name}")
-            found = getattr(original, name)
+            result = getattr(original, name)
             if original.seq != self.seq:
                 raise StaleIndexError("An entry was folded since this copy was made")
-            if isinstance(found, Table):
-                found = self._instead_of(found)
-            elif isinstance(found, Index):
-                if any(self._instead_of(table) is not table for table in found.tables):
-                    found = found.with_tables(self._instead_of)
+            if isinstance(result, Table):
+                result = self._instead_of(result)
+            elif isinstance(result, Index):
+                if any(self._instead_of(table) is not table for table in result.tables):
+                    result = result.with_tables(self._instead_of)
             elif name not in _NOT_OF_TABLES:
                 raise AttributeError(f"{name} isn't available in a copy of the state")
-            setattr(self, name, found)
-            return found
+            setattr(self, name, result)
+            return result
 
     def _instead_of(self, table: Table[Any]) -> Any:
         return self.tables[table.noun.table]

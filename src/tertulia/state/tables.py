@@ -134,12 +134,12 @@ class Table(Generic[R]):
             original = self.original
             if original is None or name.startswith("__"):
                 raise AttributeError(f"{type(self).__name__} has no attribute {name}")
-            found = getattr(original, name)
-            if not isinstance(found, Index):
+            result = getattr(original, name)
+            if not isinstance(result, Index):
                 raise AttributeError(f"{name} isn't available in a copy of {self.noun.table}")
             if original.version != self._copied_at:
                 raise StaleIndexError(f"{self.noun.table} changed since this copy was made")
-            made = found.with_tables(lambda table: self if table is original else table)
+            made = result.with_tables(lambda table: self if table is original else table)
             setattr(self, name, made)
             return made
 

@@ -94,7 +94,7 @@ class ChannelMessages:
     @property
     def size(self) -> int:
         """Bytes in memory."""
-        return self._stored + sum(len(one) for one in self.made.values())
+        return self._stored + sum(len(item) for item in self.made.values())
 
 
 @dataclass
@@ -141,11 +141,11 @@ class ReadState:
     @property
     def size(self) -> int:
         """Bytes in memory."""
-        found = _bytes(self.read, self.touched, *self.flagged.values())
-        found += sum(one.size for one in self.fresh.values())
+        result = _bytes(self.read, self.touched, *self.flagged.values())
+        result += sum(item.size for item in self.fresh.values())
         if self.unread is not None:
-            found += _bytes(self.unread.all, self.unread.mentions, *self.unread.directs.values())
-        return found
+            result += _bytes(self.unread.all, self.unread.mentions, *self.unread.directs.values())
+        return result
 
     def forget_found(self) -> bool:
         """Clear the caches, which are several times larger than the rest. Return whether there were

@@ -41,14 +41,14 @@ def accompanied(state: State, decided: Iterable[AnyChange]) -> Iterator[AnyChang
     """Yield the changes, and a `UserVisibilityChanged` before or after each that needs one. The
     caller must fold each change before taking the next."""
     for change in decided:
-        found = moved(state, change)
-        if found is _NOTHING:
+        result = moved(state, change)
+        if result is _NOTHING:
             yield change
             continue
-        for part in _parts(found.gained):
+        for part in _parts(result.gained):
             yield UserVisibilityChanged(gained=grouped(part))
         yield change
-        for part in _parts(found.lost):
+        for part in _parts(result.lost):
             yield UserVisibilityChanged(lost=grouped(part))
 
 
@@ -66,20 +66,20 @@ def moved(state: State, change: AnyChange) -> VisibilityChange:
     find = _FINDERS.get(type(change))
     if find is None or state.is_empty:
         return _NOTHING
-    found: VisibilityChange = find(state, change)
-    if not found.gained and not found.lost:
+    result: VisibilityChange = find(state, change)
+    if not result.gained and not result.lost:
         return _NOTHING
-    return VisibilityChange(_people(state, found.gained), _people(state, found.lost))
+    return VisibilityChange(_people(state, result.gained), _people(state, result.lost))
 
 
 def _people(state: State, sets: Sets) -> Sets:
     """Return the sets without bots, whom everyone sees, and without guests who see only
     themselves."""
     bots = state.users.bots.ids
-    found = {guest_id: user_ids - bots for guest_id, user_ids in sets.items()}
+    result = {guest_id: user_ids - bots for guest_id, user_ids in sets.items()}
     return {
         guest_id: user_ids
-        for guest_id, user_ids in found.items()
+        for guest_id, user_ids in result.items()
         if user_ids and user_ids != BitMap([guest_id])
     }
 
@@ -102,10 +102,10 @@ def id_ranges(user_ids: BitMap) -> tuple[tuple[int, int], ...]:
 
 def bitmap(users: Iterable[tuple[int, int]]) -> BitMap:
     """Return the IDs in these ranges."""
-    found = BitMap()
+    bitmap = BitMap()
     for first, last in users:
-        found.add_range(first, last + 1)
-    return found
+        bitmap.add_range(first, last + 1)
+    return bitmap
 
 
 def _subscribed(state: State, change: changes.Subscribed) -> VisibilityChange:
@@ -153,7 +153,7 @@ def _user_changed(state: State, change: changes.UserChanged) -> VisibilityChange
         return _NOTHING
     ahead = state.with_changes(revised(state.users[change.user_id], change.values))
     bots = (state.users[bot_id] for bot_id in state.users.bots)
-    owned = (one.id for one in bots if one.bot and one.bot.owner_id == change.user_id)
+    owned = (bot.id for bot in bots if bot.bot and bot.bot.owner_id == change.user_id)
     return _limited_otherwise(state, ahead, [change.user_id, *owned])
 
 
@@ -165,8 +165,8 @@ def _limited_otherwise(state: State, ahead: State, user_ids: Iterable[int]) -> V
     for user_id in user_ids:
         is_limited = ahead.memberships.is_limited_guest(ahead.users[user_id])
         if is_limited is not (user_id in before):
-            found = lost if is_limited else gained
-            found[user_id] = everybody - state.contacts.of(user_id)
+            result = lost if is_limited else gained
+            result[user_id] = everybody - state.contacts.of(user_id)
     return VisibilityChange(gained, lost)
 
 

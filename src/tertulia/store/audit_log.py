@@ -86,7 +86,7 @@ def erase(
     `after`: where they did it from, names, and email addresses. `addresses` are theirs. Return the
     last of these records, or None if there are no more."""
     people = frozenset(user_ids)
-    theirs = frozenset(one.casefold() for one in addresses)
+    theirs = frozenset(address.casefold() for address in addresses)
     rows = connection.query(
         f"SELECT id, doc FROM audit_log WHERE id > ? ORDER BY id LIMIT {AT_ONCE}", (after,)
     )
@@ -105,7 +105,7 @@ def _without(record: AuditRecord, people: frozenset[int], theirs: frozenset[str]
     details = dict(record.details)
     if "addresses" in details:
         # Those that an erased person invited are personal data of theirs, too.
-        left = [one for one in details["addresses"] if one.casefold() not in theirs]
+        left = [detail for detail in details["addresses"] if detail.casefold() not in theirs]
         details["addresses"] = [] if is_actor or is_target else left
     if is_target:
         details.pop("name", None)  # A key's.

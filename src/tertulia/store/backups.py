@@ -37,20 +37,20 @@ def age_recipients(text: str) -> list[Any]:
     one."""
     import pyrage  # Loaded on use: most have none.
 
-    found = []
-    for one in (part.strip() for part in text.replace(",", "\n").splitlines()):
-        if not one:
+    recipients = []
+    for name in (part.strip() for part in text.replace(",", "\n").splitlines()):
+        if not name:
             continue
-        kind = pyrage.ssh if one.startswith(_SSH) else pyrage.x25519
+        kind = pyrage.ssh if name.startswith(_SSH) else pyrage.x25519
         try:
-            found.append(kind.Recipient.from_str(one))
+            recipients.append(kind.Recipient.from_str(name))
         except pyrage.RecipientError:
-            shown = "a secret key" if one.upper().startswith("AGE-SECRET-KEY-") else f"'{one}'"
+            shown = "a secret key" if name.upper().startswith("AGE-SECRET-KEY-") else f"'{name}'"
             raise ValueError(
                 f"{shown} isn't an age recipient. A recipient begins with age1 or is an SSH"
                 " public key"
             ) from None
-    return found
+    return recipients
 
 
 def new_identity() -> tuple[str, str]:
@@ -178,19 +178,19 @@ def _identities(file: Path) -> list[Any]:
         if text.startswith(_SSH_IDENTITY):
             return [pyrage.ssh.Identity.from_buffer(content)]
         lines = (line.strip() for line in text.splitlines())
-        found = [
+        identities = [
             pyrage.x25519.Identity.from_str(line)
             for line in lines
             if line and not line.startswith("#")
         ]
     except (UnicodeDecodeError, pyrage.IdentityError):
-        found = []
-    if not found:
+        identities = []
+    if not identities:
         raise DatabaseError(
             f"{file} doesn't contain an age identity: a line that begins with"
             " AGE-SECRET-KEY-1, or an SSH private key without a passphrase."
         )
-    return found
+    return identities
 
 
 OLD_SECONDS: Final = 50 * 3600.0
@@ -220,11 +220,11 @@ def name_at(now: float) -> str:
 async def stored_backups(place: Files) -> list[StoredBackup]:
     """Return the backups, oldest first. Other files are ignored."""
     backups = []
-    async for one in place.below(""):
-        at = _made_at(one.path)
+    async for stored_file in place.below(""):
+        at = _made_at(stored_file.path)
         if at is not None:
-            backups.append(StoredBackup(name=one.path, at=at, size=one.size))
-    return sorted(backups, key=lambda one: one.at)
+            backups.append(StoredBackup(name=stored_file.path, at=at, size=stored_file.size))
+    return sorted(backups, key=lambda backup: backup.at)
 
 
 def last_backup_at(connection: Connection) -> float | None:
@@ -255,7 +255,7 @@ def _made_at(name: str) -> float | None:
 
 def backups_made(backups: Iterable[StoredBackup], now: float) -> list[StoredBackup]:
     """Return the backups that aren't from the future, which a wrong clock made."""
-    return [one for one in backups if one.at <= now + AHEAD_SECONDS]
+    return [backup for backup in backups if backup.at <= now + AHEAD_SECONDS]
 
 
 def superseded_backups(
@@ -264,14 +264,14 @@ def superseded_backups(
     """Return the backups that needn't be kept: all but the newest, the newest of each of the
     last `days` days with one, and of each of the last `weeks` weeks with one (UTC). Backups from
     the future are left alone."""
-    newest_first = sorted(backups_made(backups, now), key=lambda one: one.at, reverse=True)
+    newest_first = sorted(backups_made(backups, now), key=lambda backup: backup.at, reverse=True)
     kept = set(newest_first[:1])
     for most, period in ((days, _day_of), (weeks, _week_of)):
         newest: dict[str, StoredBackup] = {}
-        for one in newest_first:
-            newest.setdefault(period(one), one)
+        for backup in newest_first:
+            newest.setdefault(period(backup), backup)
         kept |= set(list(newest.values())[:most])
-    return [one for one in newest_first if one not in kept]
+    return [backup for backup in newest_first if backup not in kept]
 
 
 def _day_of(backup: StoredBackup) -> str:
@@ -345,7 +345,7 @@ def _is_left(directory: Path) -> bool:
     try:
         held = os.open(directory / _HELD, os.O_RDWR)
     except FileNotFoundError:
-        is_ours = all(_OURS.fullmatch(one.name) for one in directory.iterdir())
+        is_ours = all(_OURS.fullmatch(path.name) for path in directory.iterdir())
         return is_ours and _age(directory) > _UNHELD_SECONDS
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -21,14 +21,14 @@ Chunks = Mapping[int, BitMap]
 
 
 def by_chunk(ids: BitMap) -> Chunks:
-    found: dict[int, BitMap] = {}
+    result: dict[int, BitMap] = {}
     before = 0
     while before < len(ids):
         chunk = ids[before] >> CHUNK_BITS
         end = (chunk + 1) << CHUNK_BITS
-        found[chunk] = ids & BitMap(range(chunk << CHUNK_BITS, end))
-        before += len(found[chunk])
-    return found
+        result[chunk] = ids & BitMap(range(chunk << CHUNK_BITS, end))
+        before += len(result[chunk])
+    return result
 
 
 def write(
@@ -80,12 +80,12 @@ def prefetch_queries(
 def _users_by_chunk(
     marks: Mapping[int, Sequence[tuple[Chunks, bool]]],
 ) -> dict[int, set[int]]:
-    found: dict[int, set[int]] = defaultdict(set)
+    result: dict[int, set[int]] = defaultdict(set)
     for user, marked in marks.items():
         for chunks, _ in marked:
             for chunk in chunks:
-                found[chunk].add(user)
-    return found
+                result[chunk].add(user)
+    return result
 
 
 def remove(connection: Connection, table: str, ids: Iterable[int]) -> None:
@@ -105,13 +105,13 @@ def remove(connection: Connection, table: str, ids: Iterable[int]) -> None:
 def by_user(connection: Connection, table: str, user_ids: Sequence[int]) -> dict[int, BitMap]:
     """Return each user's messages."""
     dialect = connection.dialect
-    found = {user: BitMap() for user in user_ids}
+    result = {user: BitMap() for user in user_ids}
     for user, bitmap in connection.query(
         f"SELECT user_id, bitmap FROM {table} WHERE {dialect.among('user_id')}",
         (dialect.array(user_ids),),
     ):
-        found[user] |= bitmap_of(bitmap)
-    return found
+        result[user] |= bitmap_of(bitmap)
+    return result
 
 
 def users_with(
@@ -124,13 +124,13 @@ def users_with(
 
 def users_with_any(connection: Connection, table: str, ids: BitMap) -> dict[int, BitMap]:
     """Return the users who have any of the messages, each with those."""
-    found: dict[int, BitMap] = {}
+    result: dict[int, BitMap] = {}
     for chunk, some in by_chunk(ids).items():
         for user, bitmap in rows_of_chunk(connection, table, chunk):
-            own = bitmap & some
-            if own:
-                found[user] = found[user] | own if user in found else own
-    return found
+            common = bitmap & some
+            if common:
+                result[user] = result[user] | common if user in result else common
+    return result
 
 
 def rows_of_chunk(

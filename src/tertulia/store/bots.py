@@ -53,10 +53,10 @@ def stored_values(
 ) -> dict[str, str]:
     """Return the texts that exist under the names, or all."""
     if names is None:
-        found = connection.query(
+        results = connection.query(
             "SELECT name, value FROM bot_storage WHERE user_id = ? ORDER BY name", (user_id,)
         )
-        return dict(found)
+        return dict(results)
     rows: list[Any] = []
     for first in range(0, len(names), _AT_ONCE):
         some = names[first : first + _AT_ONCE]
@@ -76,6 +76,6 @@ def sizes(connection: Connection, user_id: int, names: Sequence[str]) -> tuple[i
         " WHERE user_id = ?",
         (user_id,),
     )[0]
-    own = stored_values(connection, user_id, names)
-    less = sum(len(name) + len(value) for name, value in own.items())
-    return int(total) - less, int(count) - len(own)
+    stored = stored_values(connection, user_id, names)
+    less = sum(len(name) + len(value) for name, value in stored.items())
+    return int(total) - less, int(count) - len(stored)

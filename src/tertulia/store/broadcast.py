@@ -71,13 +71,13 @@ def encode_broadcast(
         if size > MAX_BYTES - _HEAD or len(parts) > MAX_PARTS:
             return [str(entries[-1].seq)]
         parts[-1].append(encoded)
-    found, seq, before_batch = [], before.seq, before.batch
+    results, seq, before_batch = [], before.seq, before.batch
     for part in parts:
         head = _encoder.encode((before.history, seq, before_batch, batch))[:-1]
         told = b"".join((head, b",[", b",".join(part), b"]]")).decode()
         seq, before_batch = seq + len(part), batch
-        found.append(f"{PREFIX}{teller} {seq} {told}")
-    return found
+        results.append(f"{PREFIX}{teller} {seq} {told}")
+    return results
 
 
 _HEAD: Final = 120

@@ -224,8 +224,8 @@ class BucketFiles(Files):
                 await store.delete_async(_path(path))
 
     async def delete_below(self, directory: str) -> None:
-        async for one in self.below(_path(directory)):
-            await self.delete(one.path)
+        async for stored_file in self.below(_path(directory)):
+            await self.delete(stored_file.path)
 
     async def below(self, directory: str) -> AsyncIterator[StoredFile]:
         prefix = _path(directory) if directory else None

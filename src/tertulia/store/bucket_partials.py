@@ -71,12 +71,12 @@ def chain(pieces: Iterable[BucketPiece]) -> list[BucketPiece]:
     for piece in sorted(pieces):
         if piece.offset in before and piece.length and piece.end not in before:
             before[piece.end] = piece
-    found: list[BucketPiece] = []
+    results: list[BucketPiece] = []
     last = before[max(before)]
     while last is not None:
-        found.append(last)
+        results.append(last)
         last = before[last.offset]
-    return found[::-1]
+    return results[::-1]
 
 
 class BucketPieces(UploadPieces):
@@ -199,13 +199,13 @@ class BucketPartialUploads(PartialUploads):
             yield BucketPieces(self._files, partial.key, present, gathered)
 
     async def _pieces(self, key: str) -> list[BucketPiece]:
-        found: list[BucketPiece] = []
-        async for one in self._files.below(f"{_PIECES}/{key}"):
-            name = one.path.rpartition("/")[2]
+        pieces: list[BucketPiece] = []
+        async for stored_file in self._files.below(f"{_PIECES}/{key}"):
+            name = stored_file.path.rpartition("/")[2]
             offset = name.partition("-")[0]
             if offset.isdecimal():
-                found.append(BucketPiece(int(offset), one.size, one.path))
-        return found
+                pieces.append(BucketPiece(int(offset), stored_file.size, stored_file.path))
+        return pieces
 
     @contextlib.asynccontextmanager
     async def whole(self, partial: PartialUpload) -> AsyncIterator[ArrivedFile]:
@@ -239,48 +239,52 @@ class BucketPartialUploads(PartialUploads):
         await self._files.delete(_record(_WHOLE, partial))
 
     async def unfinished(self, user_ids: Collection[int]) -> int:
-        found = [_RECORD.fullmatch(one) async for one in self._below(_BEGUN, user_ids)]
-        return sum(match is not None and int(match[1]) in user_ids for match in found)
+        results = [_RECORD.fullmatch(text) async for text in self._below(_BEGUN, user_ids)]
+        return sum(match is not None and int(match[1]) in user_ids for match in results)
 
     async def _below(self, directory: str, user_ids: Collection[int] | None) -> AsyncIterator[str]:
         """Yield paths in a directory with one subdirectory per account: those of the given
         accounts, and maybe of others. Listing one account takes a request, so more than a few
         are listed together."""
         is_whole = user_ids is None or len(user_ids) > MOST_LISTINGS
-        for place in [directory] if is_whole else [f"{directory}/{one}" for one in user_ids or ()]:
-            async for one in self._files.below(place):
-                yield one.path
+        for place in (
+            [directory] if is_whole else [f"{directory}/{user_id}" for user_id in user_ids or ()]
+        ):
+            async for stored_file in self._files.below(place):
+                yield stored_file.path
 
     async def begun(self) -> list[tuple[int, str]]:
-        found = [_RECORD.fullmatch(one.path) async for one in self._files.below(_BEGUN)]
-        return [(int(match[1]), match[2]) for match in found if match]
+        results = [
+            _RECORD.fullmatch(stored_file.path) async for stored_file in self._files.below(_BEGUN)
+        ]
+        return [(int(match[1]), match[2]) for match in results if match]
 
     async def reservations(
         self, now: float, user_ids: Collection[int] | None = None
     ) -> list[Reservation]:
         return [
-            one
-            for _, one in await self._reserved(user_ids)
-            if one.expires > now and (user_ids is None or one.user_id in user_ids)
+            item
+            for _, item in await self._reserved(user_ids)
+            if item.expires > now and (user_ids is None or item.user_id in user_ids)
         ]
 
     async def _reserved(
         self, user_ids: Collection[int] | None = None
     ) -> list[tuple[str, Reservation]]:
         """Return reservations with their object paths."""
-        found: list[tuple[str, Reservation]] = []
+        result: list[tuple[str, Reservation]] = []
         async for path in self._below(_RESERVED, user_ids):
             if match := _RESERVATION.fullmatch(path):
                 user_id, key, length, expires = match.groups()
                 reserved = Reservation(int(user_id), key, int(length), int(expires))
-                found.append((path, reserved))
-        return found
+                result.append((path, reserved))
+        return result
 
     async def keys(self) -> set[str]:
         return {
-            one.path.rpartition("/")[2]
+            stored_file.path.rpartition("/")[2]
             for directory in (_BEGUN, _WHOLE)
-            async for one in self._files.below(directory)
+            async for stored_file in self._files.below(directory)
         }
 
     async def expired(self, now: float) -> list[PartialUpload]:
@@ -288,17 +292,17 @@ class BucketPartialUploads(PartialUploads):
         for path, reserved in await self._reserved():
             if reserved.expires <= now:
                 await self._files.delete(path)
-        found: list[PartialUpload] = []
+        partial_uploads: list[PartialUpload] = []
         for directory in (_BEGUN, _WHOLE):
-            async for one in self._files.below(directory):
-                key = one.path.rpartition("/")[2]
-                if one.modified > now - _OLD_SECONDS or not KEY.fullmatch(key):
+            async for stored_file in self._files.below(directory):
+                key = stored_file.path.rpartition("/")[2]
+                if stored_file.modified > now - _OLD_SECONDS or not KEY.fullmatch(key):
                     continue
-                text = await self._files.read(one.path)
+                text = await self._files.read(stored_file.path)
                 partial = None if text is None else decoder.decode(text)
                 if partial is not None and partial.expires <= now:
-                    found.append(partial)
-        return found
+                    partial_uploads.append(partial)
+        return partial_uploads
 
 
 def _record(directory: str, partial: PartialUpload) -> str:

@@ -195,8 +195,8 @@ class Listener:
 
     def close(self) -> None:
         self._path.unlink(missing_ok=True)
-        for one in (self._socket, self._woken, self._waker):
-            one.close()
+        for channel in (self._socket, self._woken, self._waker):
+            channel.close()
 
 
 def _is_locked(descriptor: int) -> bool:
@@ -245,8 +245,12 @@ class PeerSocket:
         self._on_datagram = on_datagram
         self._loop = asyncio.get_running_loop()
         file_modes.directory(directory)
-        found = directory.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        status = directory.lstat()
+        if (
+            not stat.S_ISDIR(status.st_mode)
+            or status.st_uid != os.getuid()
+            or status.st_mode & 0o077
+        ):
             raise PermissionError(f"{directory} is not this user's alone")
         self._path = directory / name
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

@@ -86,7 +86,7 @@ def encode_change(change: Any) -> str:
     if isinstance(change, SubmessageAdded):
         change = replace(change, submessage=replace(change.submessage, content=""))
     if isinstance(change, MessagesMoved) and change.arrivals:
-        change = replace(change, arrivals=tuple(_blank(one) for one in change.arrivals))
+        change = replace(change, arrivals=tuple(_blank(arrival) for arrival in change.arrivals))
     return encode(with_records(change, lambda table, record: replace(record, **BLANK[table])))
 
 
@@ -123,9 +123,9 @@ NEEDS_TEXTS: Final = (MessageSent, MessageEdited, MessagesMoved, SubmessageAdded
 def with_records(change: Any, revised: Callable[[str, Any], Any]) -> Any:
     """Return the change with `revised(table, record)` in place of each record that has texts of its
     own."""
-    if (found := _RECORDS.get(type(change))) is None:
+    if (result := _RECORDS.get(type(change))) is None:
         return change
-    table, field = found
+    table, field = result
     value = getattr(change, field)
     if isinstance(value, tuple):
         new: Any = tuple(revised(table, record) for record in value)

@@ -57,7 +57,7 @@ REFERENCES = (
 
 def dangling(connection: Connection) -> list[tuple[Reference, int]]:
     """Return the references to missing rows, with the number of such rows."""
-    found: list[tuple[Reference, int]] = []
+    result: list[tuple[Reference, int]] = []
     for reference in REFERENCES:
         table, column, target, key = reference
         ((count,),) = connection.query(
@@ -66,8 +66,8 @@ def dangling(connection: Connection) -> list[tuple[Reference, int]]:
             f" AND NOT EXISTS (SELECT 1 FROM {target} WHERE {target}.{key} = {table}.{column})"
         )
         if count:
-            found.append((reference, count))
-    return found
+            result.append((reference, count))
+    return result
 
 
 class LogExtent(NamedTuple):

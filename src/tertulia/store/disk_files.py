@@ -98,15 +98,15 @@ class DiskFiles(Files):
 
     async def below(self, directory: str) -> AsyncIterator[StoredFile]:
         root = self.place(directory) if directory else self.root
-        for one in await asyncio.to_thread(lambda: list(self._below(root))):
-            yield one
+        for stored_file in await asyncio.to_thread(lambda: list(self._below(root))):
+            yield stored_file
 
     def _below(self, root: Path) -> Iterator[StoredFile]:
         for place in sorted(root.rglob("*")):
             path = place.relative_to(self.root).as_posix()
             # Files being written have no valid path.
-            if is_path(path) and (found := self.find(path)) is not None:
-                yield found
+            if is_path(path) and (stored_file := self.find(path)) is not None:
+                yield stored_file
 
     @contextlib.asynccontextmanager
     async def local(self, stored: StoredFile) -> AsyncIterator[Path]:

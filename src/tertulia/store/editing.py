@@ -285,7 +285,7 @@ def _write_edits(
 
 
 def _delete(connection: Connection, deletions: Sequence[changes.MessagesDeleted]) -> None:
-    message_ids = [one for change in deletions for one in change.message_ids]
+    message_ids = [message_id for change in deletions for message_id in change.message_ids]
     if not message_ids:
         return
     dialect = connection.dialect
@@ -326,8 +326,8 @@ def history(connection: Connection, message_id: int, before: int | None) -> Hist
     shown = [*edits[newer : newer + 1], *edits[begin:end]]
     texts = texts_before(connection, [message_id], [edit.seq for edit in shown])
     for place, edit in enumerate(edits):
-        if found := texts.get((message_id, edit.seq)):
-            edits[place] = replace(edit, was_content=found[0], was_rendered=found[1])
+        if text := texts.get((message_id, edit.seq)):
+            edits[place] = replace(edit, was_content=text[0], was_rendered=text[1])
     return HistoryPage(edits, begin, end)
 
 
@@ -353,8 +353,8 @@ def contents_before(
     connection: Connection, message_ids: Sequence[int], seqs: Sequence[int]
 ) -> dict[int, tuple[str, str]]:
     """Return a message's source and HTML before each of these entries."""
-    found = texts_before(connection, message_ids, seqs)
-    rows = [(seq, *texts) for (_, seq), texts in found.items()]
+    result = texts_before(connection, message_ids, seqs)
+    rows = [(seq, *texts) for (_, seq), texts in result.items()]
     return {seq: (content, rendered) for seq, content, rendered in rows}
 
 
@@ -382,14 +382,14 @@ def older_than(
     column, where, parameters = "direct_id", "direct_id IS NOT NULL", list[Any]()
     if channel_id is not None:
         column, where, parameters = "topic_id", "channel_id = ?", [channel_id]
-    found: dict[Any, list[int]] = defaultdict(list)
+    result: dict[Any, list[int]] = defaultdict(list)
     for conversation, message_id, sent_at in connection.query(
         f"SELECT {column}, id, sent_at FROM messages WHERE {where} ORDER BY id LIMIT {int(limit)}",
         parameters,
     ):
         if sent_at < before:
-            found[conversation].append(message_id)
-    return list(found.values())
+            result[conversation].append(message_id)
+    return list(result.values())
 
 
 def first_without(
@@ -397,18 +397,18 @@ def first_without(
 ) -> int | None:
     """Return the oldest other message of a channel."""
     dialect = connection.dialect
-    ((found,),) = connection.query(
+    ((result,),) = connection.query(
         f"SELECT MIN(id) FROM messages WHERE channel_id = ? AND NOT ({dialect.among('id')})",
         (channel_id, dialect.array(message_ids)),
     )
-    return found  # type: ignore[no-any-return]  # a column of integers
+    return result  # type: ignore[no-any-return]  # a column of integers
 
 
 def last_direct_without(connection: Connection, direct_id: int, message_ids: Iterable[int]) -> int:
     """Return the newest other message of a direct conversation, or 0."""
     dialect = connection.dialect
-    ((found,),) = connection.query(
+    ((result,),) = connection.query(
         f"SELECT MAX(id) FROM messages WHERE direct_id = ? AND NOT ({dialect.among('id')})",
         (direct_id, dialect.array(message_ids)),
     )
-    return found or 0
+    return result or 0

@@ -61,7 +61,7 @@ def lease(
         "DELETE FROM feed_rounds WHERE feed_id = ?",
         [(feed_id,) for feed_id in places if feed_id not in known],
     )
-    found = []
+    leases = []
     for feed_id in chosen:
         due_at, doc = places.get(feed_id, (0.0, encode(_NEW)))
         if due_at > now:
@@ -72,8 +72,8 @@ def lease(
             " ON CONFLICT (feed_id) DO UPDATE SET due_at = excluded.due_at, lease = excluded.lease",
             (feed_id, now + lease_seconds, lease, doc),
         )
-        found.append(FeedLease(feed_id=feed_id, lease=lease, standing=_decoder.decode(doc)))
-    return found
+        leases.append(FeedLease(feed_id=feed_id, lease=lease, standing=_decoder.decode(doc)))
+    return leases
 
 
 def finish(connection: Connection, done: FeedLease, standing: FeedStatus, due_at: float) -> None:
@@ -93,8 +93,8 @@ def due_times(connection: Connection, known: Collection[int]) -> list[tuple[int,
     """Return when each known feed is due, earliest first (0: never read)."""
     rows = connection.query("SELECT feed_id, due_at FROM feed_rounds")
     due = {int(feed_id): float(at) for feed_id, at in rows}
-    found = ((feed_id, due.get(feed_id, 0.0)) for feed_id in known)
-    return sorted(found, key=lambda one: (one[1], one[0]))
+    result = ((feed_id, due.get(feed_id, 0.0)) for feed_id in known)
+    return sorted(result, key=lambda item: (item[1], item[0]))
 
 
 def statuses(

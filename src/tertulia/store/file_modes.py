@@ -36,11 +36,11 @@ def exposed(data_dir: Path) -> tuple[list[Path], list[Path]]:
     can. Contents of directories that they can't enter don't count."""
     by_everybody: list[Path] = []
     by_group: list[Path] = []
-    for bits, found in ((_EVERYBODY, by_everybody), (_GROUP, by_group)):
+    for bits, paths in ((_EVERYBODY, by_everybody), (_GROUP, by_group)):
         if not _mode(data_dir) & bits:
             continue
-        found.append(data_dir)
-        found.extend(place for place in sorted(data_dir.iterdir()) if _mode(place) & bits)
+        paths.append(data_dir)
+        paths.extend(place for place in sorted(data_dir.iterdir()) if _mode(place) & bits)
     return by_everybody, by_group
 
 

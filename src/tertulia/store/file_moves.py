@@ -45,8 +45,8 @@ async def move(
     files, thumbnails, and abandoned uploads from the old storage. Calls `progress` with the
     files done and the total. Raises FilesUnavailable, OSError, and CopyMismatch, and can then be
     continued."""
-    there = {one.path: one.size async for one in new.kept()}
-    files = [one async for one in old.kept()]
+    there = {stored_file.path: stored_file.size async for stored_file in new.kept()}
+    files = [stored_file async for stored_file in old.kept()]
     moved = MoveResult()
     done = 0
     free = asyncio.Semaphore(AT_ONCE)
@@ -148,12 +148,12 @@ class MovingFiles(Files):
 
     async def below(self, directory: str) -> AsyncIterator[StoredFile]:
         seen = set[str]()
-        async for one in self.files.below(directory):
-            seen.add(one.path)
-            yield one
-        async for one in self.others.below(directory):
-            if one.path not in seen:
-                yield one
+        async for stored_file in self.files.below(directory):
+            seen.add(stored_file.path)
+            yield stored_file
+        async for stored_file in self.others.below(directory):
+            if stored_file.path not in seen:
+                yield stored_file
 
     def local(self, stored: StoredFile) -> AbstractAsyncContextManager[Path]:
         return stored.files.local(stored)

@@ -54,10 +54,10 @@ async def _added(
     progress: Progress,
 ) -> int:
     try:
-        found = await all_files(attachments, files, disk)
+        stored_files = await all_files(attachments, files, disk)
         done = 0
-        progress("files", 0, len(found))
-        for number, (path, stored) in enumerate(found.items(), 1):
+        progress("files", 0, len(stored_files))
+        for number, (path, stored) in enumerate(stored_files.items(), 1):
             # What people upload is mostly compressed already.
             written = time.gmtime(max(stored.modified, _ZIP_BEGINS))
             information = zipfile.ZipInfo(PREFIX + path, written[:6])
@@ -77,7 +77,7 @@ async def _added(
                         f" {stored.files.description}."
                     )
                 done += 1
-            progress("files", number, len(found))
+            progress("files", number, len(stored_files))
         return done
     finally:
         await files.close()
@@ -88,15 +88,15 @@ async def all_files(
 ) -> dict[str, StoredFile]:
     """Return all files to keep by their final path, including uploads that haven't been moved
     there yet."""
-    found = {one.path: one async for one in files.kept()}
+    stored_files = {stored_file.path: stored_file async for stored_file in files.kept()}
     uploads = UploadStore(files, disk)
     for attachment in attachments:
         place = uploads.place_of(attachment.path)
-        if place not in found:
+        if place not in stored_files:
             stored = await _arrived(attachment, files, disk, place)
             if stored is not None:
-                found[place] = stored
-    return found
+                stored_files[place] = stored
+    return stored_files
 
 
 async def _arrived(
@@ -153,11 +153,11 @@ async def _restored_elsewhere(
     written: list[str],
 ) -> None:
     try:
-        async for one in files.below(""):
-            if not one.size and await files.found(one.path) is None:
+        async for stored_file in files.below(""):
+            if not stored_file.size and await files.found(stored_file.path) is None:
                 continue  # `path/`, which consoles make for a directory.
             raise DatabaseError(
-                f"{files.description} already contains files, such as {one.path}. Restore"
+                f"{files.description} already contains files, such as {stored_file.path}. Restore"
                 " into another prefix or bucket (files_url). Nothing was changed."
             )
         for path, draft in _unpacked(archive, disk.root, count, progress):
@@ -246,7 +246,7 @@ def missing_files(connection: Connection, files: Files, disk: DiskFiles) -> tupl
 
 async def _lost(attachments: list[Attachment], files: Files, disk: DiskFiles) -> list[str]:
     uploads = UploadStore(files, disk)
-    missing = {uploads.place_of(one.path): one for one in attachments}
+    missing = {uploads.place_of(attachment.path): attachment for attachment in attachments}
     try:
         # Their list costs one request for a thousand.
         for realm in sorted({place.split("/")[1] for place in missing}):
@@ -254,11 +254,11 @@ async def _lost(attachments: list[Attachment], files: Files, disk: DiskFiles) ->
                 expected = missing.get(stored.path)
                 if expected is not None and expected.size == stored.size:
                     del missing[stored.path]
-        found: list[str] = []
+        result: list[str] = []
         for place, attachment in missing.items():
             arrived = await _arrived(attachment, files, disk, place)
             if arrived is None or arrived.size != attachment.size:
-                found.append(attachment.path)
-        return found
+                result.append(attachment.path)
+        return result
     finally:
         await files.close()

@@ -107,9 +107,9 @@ class Files(ABC):
 
     async def kept(self) -> AsyncIterator[StoredFile]:
         """Yield every file that must be kept."""
-        async for one in self.below(""):
-            if not one.path.startswith(_PASSING):
-                yield one
+        async for stored_file in self.below(""):
+            if not stored_file.path.startswith(_PASSING):
+                yield stored_file
 
 
 def parts_of(path: str) -> list[str]:

@@ -211,7 +211,9 @@ def head_position(connection: Connection) -> Head:
 
 def head_of(row: TextRow) -> Head:
     """Decode `HEAD_COLUMNS` as text."""
-    seq, pruned, name, batch, noted, version, log_format = (str(one or b"", "utf-8") for one in row)
+    seq, pruned, name, batch, noted, version, log_format = (
+        str(item or b"", "utf-8") for item in row
+    )
     return Head(int(seq), int(pruned), name, batch, noted, int(version), int(log_format))
 
 
@@ -245,13 +247,13 @@ def batch_of(connection: Connection, seq: int) -> str | None:
     return str(rows[0][0]) if rows else None
 
 
-def continues_history(connection: Connection, found: Head, known: Position) -> bool:
+def continues_history(connection: Connection, head: Head, known: Position) -> bool:
     """Return whether the log still has the known entry, which is assumed if it was pruned."""
-    if found.history != known.history or found.seq < known.seq:
+    if head.history != known.history or head.seq < known.seq:
         return False
-    if found.seq == known.seq:
-        return found.batch == known.batch
-    return known.seq <= found.pruned or batch_of(connection, known.seq) == known.batch
+    if head.seq == known.seq:
+        return head.batch == known.batch
+    return known.seq <= head.pruned or batch_of(connection, known.seq) == known.batch
 
 
 def renew_history(connection: Connection) -> None:
@@ -262,8 +264,8 @@ def renew_history(connection: Connection) -> None:
 
 def is_lost(connection: Connection, known: Position) -> bool:
     """Return whether the log went back in time and hasn't been given a new identity yet."""
-    found = head_position(connection)
-    return found.history == known.history and not continues_history(connection, found, known)
+    head = head_position(connection)
+    return head.history == known.history and not continues_history(connection, head, known)
 
 
 def renew_where_lost(connection: Connection, known: Position) -> None:

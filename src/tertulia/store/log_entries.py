@@ -75,10 +75,10 @@ def read_tail(connection: Connection, after: Position, limit: int) -> LogTail:
         return LogTail(end, [], after)
     if after.seq < end.pruned:
         raise HistoryPruned(after, end)
-    found = entries(connection, after.seq, limit, most_bytes=TAIL_BYTES)
-    last = found[-1].seq
+    results = entries(connection, after.seq, limit, most_bytes=TAIL_BYTES)
+    last = results[-1].seq
     batch = end.batch if last == end.seq else installation.batch_of(connection, last)
-    return LogTail(end, found, Position(end.history, last, batch or ""))
+    return LogTail(end, results, Position(end.history, last, batch or ""))
 
 
 def entries(
@@ -95,33 +95,37 @@ def entries(
         f" ORDER BY seq LIMIT {int(limit)}",
         (after, 2**62 if until is None else until),
     )
-    found = [decode_entry(*row) for row in rows]
+    entries = [decode_entry(*row) for row in rows]
     if most_bytes is not None:
-        found = _within(connection, found, most_bytes)
-    found = _with_own_texts(connection, found)
-    ids = [e.change.message.id for e in found if isinstance(e.change, MessageSent | MessageEdited)]
+        entries = _within(connection, entries, most_bytes)
+    entries = _with_own_texts(connection, entries)
+    ids = [
+        e.change.message.id for e in entries if isinstance(e.change, MessageSent | MessageEdited)
+    ]
     parts = [
         part.id
-        for e in found
+        for e in entries
         if isinstance(e.change, MessageSent | SubmessageAdded)
         and (part := _submessage_in(e.change)) is not None
     ]
     placed: list[int] = []
     left: dict[int, BitMap] = {}
-    for entry in found:
+    for entry in entries:
         if isinstance(entry.change, MessagesMoved):
-            ids += [one.message_id for one in entry.change.arrivals]
-            parts += [part.id for one in entry.change.arrivals for part in one.submessages]
+            ids += [arrival.message_id for arrival in entry.change.arrivals]
+            parts += [part.id for arrival in entry.change.arrivals for part in arrival.submessages]
             if entry.change.renames:
                 left[entry.seq] = _left_topic(connection, entry.change.ids)
             placed += left.get(entry.seq, entry.change.message_ids)
         elif isinstance(entry.change, OnMessage):
             placed.append(entry.change.place.id)
     if not ids and not parts and not placed:
-        return found
-    edited = {e.seq: e.change.message.id for e in found if isinstance(e.change, MessageEdited)}
+        return entries
+    edited = {e.seq: e.change.message.id for e in entries if isinstance(e.change, MessageEdited)}
     words = _Words(
-        messages={one.id: one for one in queries.messages(connection, ids)} if ids else {},
+        messages={message.id: message for message in queries.messages(connection, ids)}
+        if ids
+        else {},
         before=(
             editing.contents_before(connection, list(edited.values()), list(edited))
             if edited
@@ -133,7 +137,7 @@ def entries(
     )
     return [
         Entry(entry.seq, entry.at, entry.actor_id, _filled(entry.change, entry.seq, words))
-        for entry in found
+        for entry in entries
     ]
 
 
@@ -148,28 +152,30 @@ def _left_topic(connection: Connection, message_ids: BitMap) -> BitMap:
     return message_ids - BitMap(_ids_decoder.decode(present or "[]"))
 
 
-def _within(connection: Connection, found: list[Entry], most_bytes: int) -> list[Entry]:
+def _within(connection: Connection, entries: list[Entry], most_bytes: int) -> list[Entry]:
     """Return the first entries, up to that many bytes of texts."""
-    ids = {e.change.message.id for e in found if isinstance(e.change, MessageSent | MessageEdited)}
-    for entry in found:
+    ids = {
+        e.change.message.id for e in entries if isinstance(e.change, MessageSent | MessageEdited)
+    }
+    for entry in entries:
         if isinstance(entry.change, MessagesMoved):
-            ids.update(one.message_id for one in entry.change.arrivals)
+            ids.update(arrival.message_id for arrival in entry.change.arrivals)
     sizes = queries.text_sizes(connection, ids)
     size = 0
-    for place, entry in enumerate(found):
+    for place, entry in enumerate(entries):
         match entry.change:
             case MessageSent() | MessageEdited():
                 size += sizes.get(entry.change.message.id, 0)
             case MessagesMoved():
-                size += sum(sizes.get(one.message_id, 0) for one in entry.change.arrivals)
+                size += sum(sizes.get(arrival.message_id, 0) for arrival in entry.change.arrivals)
             case _:
                 pass
         if place and size > most_bytes:
-            return found[:place]
-    return found
+            return entries[:place]
+    return entries
 
 
-def _with_own_texts(connection: Connection, found: list[Entry]) -> list[Entry]:
+def _with_own_texts(connection: Connection, entries: list[Entry]) -> list[Entry]:
     """Add the current texts of drafts and the like. Deleted ones stay empty."""
     wanted: dict[str, set[int]] = defaultdict(set)
 
@@ -177,10 +183,10 @@ def _with_own_texts(connection: Connection, found: list[Entry]) -> list[Entry]:
         wanted[table].add(record.id)
         return record
 
-    for entry in found:
+    for entry in entries:
         with_records(entry.change, want)
     if not wanted:
-        return found
+        return entries
     known = {
         table: {record.id: record for record in _records_named(connection, table, ids)}
         for table, ids in wanted.items()
@@ -195,7 +201,7 @@ def _with_own_texts(connection: Connection, found: list[Entry]) -> list[Entry]:
 
     return [
         Entry(entry.seq, entry.at, entry.actor_id, with_records(entry.change, filled))
-        for entry in found
+        for entry in entries
     ]
 
 
@@ -249,7 +255,7 @@ def _filled(change: AnyChange, seq: int, words: _Words) -> AnyChange:
                 now_at[at].add(one)
         return replace(
             change,
-            arrivals=tuple(_arrival_filled(change, one, words) for one in change.arrivals),
+            arrivals=tuple(_arrival_filled(change, arrival, words) for arrival in change.arrivals),
             moved_on=tuple((at, some.serialize()) for at, some in now_at.items()),
         )
     if not isinstance(change, MessageSent | MessageEdited):
@@ -302,8 +308,10 @@ def recent_sends(connection: Connection, entries: int) -> list[AnyChange]:
         " AND change LIKE '%\"local_id\"%' ORDER BY seq",
         (entries,),
     )
-    found = [decode_entry(*row).change for row in rows]
-    return [_with_content(connection, one) for one in found if isinstance(one, MessageSent)]
+    changes = [decode_entry(*row).change for row in rows]
+    return [
+        _with_content(connection, change) for change in changes if isinstance(change, MessageSent)
+    ]
 
 
 def _with_content(connection: Connection, sent: MessageSent) -> MessageSent:

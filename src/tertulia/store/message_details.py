@@ -53,12 +53,12 @@ class DetailedMessage(Struct, frozen=True):
 def detailed_message(
     connection: Connection, user_id: int, message_id: int
 ) -> DetailedMessage | None:
-    found = queries.messages(connection, [message_id])
-    if not found:
+    messages = queries.messages(connection, [message_id])
+    if not messages:
         return None
     return DetailedMessage(
         head=log_entries.head(connection),
-        message=found[0],
+        message=messages[0],
         relation=message_marks.relations(connection, user_id, [message_id])[message_id],
         details=details_of(connection, [message_id]).get(message_id, NO_DETAILS),
         holders=holders(connection, message_id),
@@ -187,7 +187,7 @@ def arrivals(connection: Connection, message_ids: Sequence[int]) -> list[Arrival
 
 
 def _detail_counts(connection: Connection, message_ids: Sequence[int]) -> dict[int, int]:
-    found: dict[int, int] = defaultdict(int)
+    detail_counts: dict[int, int] = defaultdict(int)
     dialect = connection.dialect
     for table in ("message_flags", "reactions", "submessages"):
         for message_id, count in connection.query(
@@ -195,8 +195,8 @@ def _detail_counts(connection: Connection, message_ids: Sequence[int]) -> dict[i
             " GROUP BY message_id",
             (dialect.array(message_ids),),
         ):
-            found[message_id] += count
-    return found
+            detail_counts[message_id] += count
+    return detail_counts
 
 
 def from_sender(connection: Connection, sender_id: int, ids: Sequence[int]) -> tuple[int, ...]:

@@ -44,7 +44,7 @@ def relations_of_people(
     queries for any number of users."""
     dialect, wanted, users = connection.dialect, sorted(set(ids)), sorted(set(user_ids))
     flags: dict[int, dict[int, Flag]] = {message_id: {} for message_id in wanted}
-    own: dict[int, dict[int, int]] = {user_id: {} for user_id in users}
+    marks: dict[int, dict[int, int]] = {user_id: {} for user_id in users}
     # Use the index by message, because most people have flags on many other messages.
     for user_id, message_id, value in connection.query(
         "SELECT user_id, message_id, flags FROM message_flags"
@@ -52,10 +52,10 @@ def relations_of_people(
         (dialect.array(wanted), dialect.array(users)),
     ):
         flags[message_id][user_id] = Flag(value)
-        own[user_id][message_id] = value
+        marks[user_id][message_id] = value
     chunks = dialect.array({message_id >> CHUNK_BITS for message_id in wanted})
-    found: dict[str, dict[int, BitMap]] = {bitmaps.READ: {}, bitmaps.RECORDS: {}}
-    for table, of_user in found.items():
+    result: dict[str, dict[int, BitMap]] = {bitmaps.READ: {}, bitmaps.RECORDS: {}}
+    for table, of_user in result.items():
         for user_id, bitmap in connection.query(
             f"SELECT user_id, bitmap FROM {table}"
             f" WHERE {dialect.among('chunk')} AND {dialect.among('user_id')}",
@@ -64,8 +64,8 @@ def relations_of_people(
             of_user[user_id] = of_user.get(user_id, BitMap()) | bitmaps.bitmap_of(bitmap)
     return flags, {
         user_id: MessageMarks(
-            own[user_id],
-            *(found[table].get(user_id, BitMap()) for table in (bitmaps.READ, bitmaps.RECORDS)),
+            marks[user_id],
+            *(result[table].get(user_id, BitMap()) for table in (bitmaps.READ, bitmaps.RECORDS)),
         )
         for user_id in users
     }
@@ -103,7 +103,7 @@ def _marks(
     """Return the user's marks on messages. Takes conditions on their IDs and on rows of bitmaps,
     each with its parameter."""
     flags: dict[int, int] = {}
-    found: dict[str, list[BitMap]] = {bitmaps.READ: [], bitmaps.RECORDS: []}
+    result: dict[str, list[BitMap]] = {bitmaps.READ: [], bitmaps.RECORDS: []}
     of_chunk, chunk = chunks
     # One query, because a round trip costs more.
     for table, number, value, bitmap in connection.query(
@@ -112,17 +112,17 @@ def _marks(
         + "".join(
             f" UNION ALL SELECT '{table}', chunk, 0, bitmap FROM {table}"
             f" WHERE user_id = ? AND {of_chunk}"
-            for table in found
+            for table in result
         ),
         (user_id, messages[1], user_id, chunk, user_id, chunk),
     ):
         if bitmap is None:
             flags[number] = value
         else:
-            found[table].append(bitmaps.bitmap_of(bitmap))
+            result[table].append(bitmaps.bitmap_of(bitmap))
     return MessageMarks(
         flags,
-        *(BitMap.union(BitMap(), *found[table]) for table in (bitmaps.READ, bitmaps.RECORDS)),
+        *(BitMap.union(BitMap(), *result[table]) for table in (bitmaps.READ, bitmaps.RECORDS)),
     )
 
 
@@ -142,7 +142,7 @@ def marks_of_users(connection: Connection, user_ids: Sequence[int]) -> dict[int,
         by_flags[user_id][flags].append(message_id)
     read = bitmaps.by_user(connection, bitmaps.READ, user_ids)
     records = bitmaps.by_user(connection, bitmaps.RECORDS, user_ids)
-    found: dict[int, Marked] = {}
+    result: dict[int, Marked] = {}
     for user_id in user_ids:
         flagged: dict[Flag, BitMap] = defaultdict(BitMap)
         for value, ids in by_flags[user_id].items():
@@ -150,8 +150,8 @@ def marks_of_users(connection: Connection, user_ids: Sequence[int]) -> dict[int,
                 flagged[flag].update(ids)
         if records[user_id]:
             flagged[Flag.RECORD] |= records[user_id]
-        found[user_id] = read[user_id], dict(flagged)
-    return found
+        result[user_id] = read[user_id], dict(flagged)
+    return result
 
 
 def flags_of(connection: Connection, message_id: int) -> dict[int, Flag]:
@@ -173,13 +173,13 @@ def read_by(connection: Connection, message_id: int, user_ids: Sequence[int]) ->
 def flags_on(connection: Connection, message_ids: Sequence[int]) -> dict[int, dict[int, Flag]]:
     """Return all users' flags on the messages, by user and message."""
     dialect = connection.dialect
-    found: dict[int, dict[int, Flag]] = defaultdict(dict)
+    result: dict[int, dict[int, Flag]] = defaultdict(dict)
     for user_id, message_id, flags in connection.query(
         f"SELECT user_id, message_id, flags FROM message_flags WHERE {dialect.among('message_id')}",
         (dialect.array(message_ids),),
     ):
-        found[user_id][message_id] = Flag(flags)
-    return found
+        result[user_id][message_id] = Flag(flags)
+    return result
 
 
 Records = list[tuple[BitMap, tuple[int, ...]]]

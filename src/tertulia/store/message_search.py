@@ -51,7 +51,7 @@ def is_bounded(search: MessageSearch) -> bool:
     if search.scope.is_empty:
         return True
     wanted = [term.condition for term in search.terms if not term.negated]
-    kinds = {type(one) for one in wanted}
+    kinds = {type(item) for item in wanted}
     for condition in wanted:
         match condition:
             case narrow.InChannels() | narrow.HasId() | narrow.IsUnread() | narrow.Nothing():
@@ -106,22 +106,22 @@ def _side(
 ) -> tuple[list[Message], bool]:
     """Return up to `limit` messages on one side of the anchor, nearest first, and whether the
     page ended early because of its size."""
-    found: list[Message] = []
+    messages: list[Message] = []
     size, step = 0, _FIRST_PAGE_STEP
     each = 1 + bool(narrow.phrases_in(search.terms))
-    while len(found) < limit and not search.scope.is_empty:
-        step = min(limit - len(found), step)
+    while len(messages) < limit and not search.scope.is_empty:
+        step = min(limit - len(messages), step)
         some = _one_side(connection, search, comparison, anchor, step, seen)
         for message in some:
             size += each * message.text_size
-            if found and size > PAGE_BYTES:
-                return found, True
-            found.append(message)
+            if messages and size > PAGE_BYTES:
+                return messages, True
+            messages.append(message)
         if len(some) < step:
             break
         anchor, seen = some[-1].id, None
-        step = min(max((PAGE_BYTES - size) * len(found) // size, 1), _MOST_PAGE_STEP)
-    return found, False
+        step = min(max((PAGE_BYTES - size) * len(messages) // size, 1), _MOST_PAGE_STEP)
+    return messages, False
 
 
 def _one_side(
@@ -132,12 +132,14 @@ def _one_side(
     limit: int,
     seen: ScannedSample | None = None,
 ) -> list[Message]:
-    found: list[Message] = []
+    messages: list[Message] = []
     for part in _unread_slices(search, comparison, anchor):
-        found += SearchWalk(connection, part, comparison, anchor, seen).found(limit - len(found))
-        if len(found) >= limit:
+        messages += SearchWalk(connection, part, comparison, anchor, seen).found(
+            limit - len(messages)
+        )
+        if len(messages) >= limit:
             break
-    return found
+    return messages
 
 
 def _unread_slices(search: MessageSearch, comparison: str, anchor: int) -> Iterator[MessageSearch]:
@@ -179,7 +181,7 @@ def matching(connection: Connection, search: MessageSearch, ids: list[int]) -> l
     too large for one page."""
     texts, rest = split_terms(search.terms)
     where, values = narrow_condition(connection, search.scope, rest)
-    found: list[Message] = []
+    messages: list[Message] = []
     size, ids = 0, sorted(set(ids))
     for begin in range(0, len(ids), _FIRST_PAGE_STEP):
         some = ids[begin : begin + _FIRST_PAGE_STEP]
@@ -190,10 +192,10 @@ def matching(connection: Connection, search: MessageSearch, ids: list[int]) -> l
         )
         matches = matching_text(connection, map(message_of, rows), texts)
         size += sum((1 + bool(texts)) * message.text_size for message in matches)
-        if size > 2 * PAGE_BYTES and len(found) + len(matches) > 1:
+        if size > 2 * PAGE_BYTES and len(messages) + len(matches) > 1:
             raise Refused("These messages are too large for one response. Request fewer of them.")
-        found += matches
-    return found
+        messages += matches
+    return messages
 
 
 def any_in(connection: Connection, scope: Scope, ids: Sequence[int]) -> bool:

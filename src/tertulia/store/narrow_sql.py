@@ -80,7 +80,7 @@ def narrow_condition(connection: Connection, scope: Scope, terms: Sequence[Term]
     # If a whole channel is in scope, this would only keep the database from walking along an index.
     if not is_whole:
         clauses.append(scope_condition(dialect, scope))
-    return " AND ".join(sql for sql, _ in clauses), [one for _, some in clauses for one in some]
+    return " AND ".join(sql for sql, _ in clauses), [value for _, some in clauses for value in some]
 
 
 def _few(
@@ -119,14 +119,14 @@ def _intersection(connection: Connection, terms: Sequence[Term]) -> Clause | Non
     few = _quick(connection, clauses) if len(clauses) > 1 else []
     if len(few) < 2:
         return None
-    ids = " INTERSECT ".join(one.ids for one in few)
-    return f"messages.id IN ({ids})", [value for one in few for value in one.parameters]
+    ids = " INTERSECT ".join(item.ids for item in few)
+    return f"messages.id IN ({ids})", [value for item in few for value in item.parameters]
 
 
 def smallest_subset(connection: Connection, terms: Sequence[Term]) -> IdSubset | None:
     """Return the messages of the term that fits fewest, if they are few enough to intersect with
     another index."""
-    return min(_quick(connection, _all_indexed(terms)), key=lambda one: one.number, default=None)
+    return min(_quick(connection, _all_indexed(terms)), key=lambda item: item.number, default=None)
 
 
 def ids_in_scope(dialect: Dialect, scope: Scope, terms: Sequence[Term]) -> Clause:
@@ -156,30 +156,30 @@ def ids_in_scope(dialect: Dialect, scope: Scope, terms: Sequence[Term]) -> Claus
 
 def _quick(connection: Connection, clauses: Iterable[Clause]) -> list[IdSubset]:
     """Return those conditions that hold for few messages."""
-    found: list[IdSubset] = []
+    result: list[IdSubset] = []
     for sql, values in clauses:
         ids = f"SELECT id FROM messages WHERE {sql}"
         counted = f"SELECT COUNT(*) FROM ({ids} LIMIT {_QUICK + 1})"
         ((count,),) = connection.query(counted, values)
         if count <= _QUICK:
-            found.append(IdSubset(ids, values, count))
-    return found
+            result.append(IdSubset(ids, values, count))
+    return result
 
 
 def _all_indexed(terms: Sequence[Term]) -> list[Clause]:
     wanted = [term.condition for term in terms if not term.negated]
-    found = [one for condition in wanted if (one := _indexed(condition)) is not None]
-    if len(found) == 2 and in_each_channel(terms) and any(map(_is_one_channel, wanted)):
+    results = [clause for condition in wanted if (clause := _indexed(condition)) is not None]
+    if len(results) == 2 and in_each_channel(terms) and any(map(_is_one_channel, wanted)):
         return []  # One index has both.
     topic = _one_topic(terms)
-    return found if topic is None else [*found, topic]
+    return results if topic is None else [*results, topic]
 
 
 def _one_topic(terms: Iterable[Term]) -> Clause | None:
     """Return the condition for the only topic that the terms name, with its channel."""
     wanted = [term.condition for term in terms if not term.negated]
-    channels = [one for one in wanted if isinstance(one, narrow.InChannels)]
-    topics = [one for one in wanted if isinstance(one, narrow.InTopic)]
+    channels = [item for item in wanted if isinstance(item, narrow.InChannels)]
+    topics = [item for item in wanted if isinstance(item, narrow.InTopic)]
     if len(channels) != 1 or len(topics) != 1 or not _is_one(channels[0]):
         return None
     return OF_TOPIC, [*channels[0].channel_ids, topics[0].key]
@@ -350,10 +350,10 @@ def nearest(
     `also` is a condition of `in_each_channel`. Not all messages without it are left out.
     """
     whole, parts = scope.parts
-    channels = [(one, 0, narrow.LARGEST) for one in scope.channel_ids.union(whole)]
+    channels = [(channel_id, 0, narrow.LARGEST) for channel_id in scope.channel_ids.union(whole)]
     # Each message once, or what is found would be fewer.
     channels += [part for part in parts if part[0] not in scope.channel_ids]
-    directs = [(one, 0, narrow.LARGEST) for one in scope.direct_ids]
+    directs = [(direct_id, 0, narrow.LARGEST) for direct_id in scope.direct_ids]
     order = "DESC" if comparison == "<" else "ASC"
     queries: list[str] = []
     parameters: list[Any] = []
@@ -373,8 +373,8 @@ def nearest(
         parameters += [scope.user_id, anchor, dialect.array(sorted(recorded))]
     if not queries:
         return None
-    found = " UNION ".join(f"SELECT id FROM ({query}) AS found" for query in queries)
-    return f"SELECT id FROM ({found}) AS found ORDER BY id {order} LIMIT {int(limit)}", parameters
+    result = " UNION ".join(f"SELECT id FROM ({query}) AS found" for query in queries)
+    return f"SELECT id FROM ({result}) AS found ORDER BY id {order} LIMIT {int(limit)}", parameters
 
 
 def _spans(dialect: Dialect, spans: Iterable[ChannelSpan]) -> Clause:

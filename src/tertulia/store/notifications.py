@@ -100,14 +100,14 @@ def add(connection: Connection, way: str, notices: Sequence[PendingNotification]
         for message_id, due_at, gives_up_at, present in connection.query(
             "SELECT message_id, due_at, gives_up_at, people FROM notices"
             f" WHERE way = ? AND {dialect.among('message_id')}",
-            (way, dialect.array({one.message_id for one in notices})),
+            (way, dialect.array({notice.message_id for notice in notices})),
         )
     }
     rows = {}
-    for one in notices:
-        key = one.message_id, one.due_at, one.gives_up_at
-        people[key] = people.get(key, BitMap()) | one.people
-        rows[key] = (way, *key, one.conversation, _stored(people[key]))
+    for notice in notices:
+        key = notice.message_id, notice.due_at, notice.gives_up_at
+        people[key] = people.get(key, BitMap()) | notice.people
+        rows[key] = (way, *key, notice.conversation, _stored(people[key]))
     connection.run_many(
         f"INSERT INTO notices (way, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (way, message_id, due_at, gives_up_at)"
@@ -137,10 +137,10 @@ def due(connection: Connection, way: str, now: float, limit: int) -> list[Pendin
         " WHERE way = ? AND due_at <= ? ORDER BY due_at, message_id LIMIT ?) AS first",
         (way, now, limit),
     )
-    found: list[PendingNotification] = []
+    result: list[PendingNotification] = []
     for (conversation,) in rows:
-        found += of_conversation(connection, way, str(conversation))
-    return found
+        result += of_conversation(connection, way, str(conversation))
+    return result
 
 
 def of_conversation(
@@ -187,17 +187,17 @@ def _notices(rows: Sequence[Row]) -> list[PendingNotification]:
 
 
 def next_due(connection: Connection, ways: Iterable[str]) -> float | None:
-    found = [
+    results = [
         connection.query("SELECT MIN(due_at) FROM notices WHERE way = ?", (way,))[0][0]
         for way in ways
     ]
-    return min((float(one) for one in found if one is not None), default=None)
+    return min((float(value) for value in results if value is not None), default=None)
 
 
 def forget_people(connection: Connection, user_ids: Iterable[int]) -> None:
     """Remove accounts from all notifications."""
     gone = BitMap(user_ids)
     for (way,) in connection.query("SELECT DISTINCT way FROM notices"):
-        for one in pending(connection, str(way)):
-            if one.people.intersect(gone):
-                remove_people(connection, str(way), one, gone)
+        for item in pending(connection, str(way)):
+            if item.people.intersect(gone):
+                remove_people(connection, str(way), item, gone)

@@ -59,20 +59,21 @@ def add_all(connection: Connection, mails: Mapping[str, Mail], at: float) -> Non
 def lease(connection: Connection, now: float, lease: float, limit: int) -> list[QueuedMail]:
     """Lease up to `limit` due emails for `lease` seconds, oldest first. Emails that someone waits
     for come before bulk emails."""
-    found: list[QueuedMail] = []
+    mails: list[QueuedMail] = []
     for rank in (0, LAST_RANK):
         rows = connection.query(
             f"SELECT {_COLUMNS} FROM mails WHERE rank = ? AND due_at <= ?"
             " ORDER BY due_at, asked_at, id LIMIT ?",
-            (rank, now, limit - len(found)),
+            (rank, now, limit - len(mails)),
         )
-        found += [_waiting(row) for row in rows]
+        mails += [_waiting(row) for row in rows]
     connection.run_many(
         "UPDATE mails SET due_at = ?, attempts = attempts + 1 WHERE id = ?",
-        [(now + lease, one.id) for one in found],
+        [(now + lease, mail.id) for mail in mails],
     )
     return [
-        msgspec.structs.replace(one, due_at=now + lease, attempts=one.attempts + 1) for one in found
+        msgspec.structs.replace(mail, due_at=now + lease, attempts=mail.attempts + 1)
+        for mail in mails
     ]
 
 
@@ -106,10 +107,10 @@ def drop(
     """Delete the emails to these addresses and about these accounts."""
     folded = {address.casefold() for address in addresses}
     ids = [
-        one.id
-        for one in queued(connection)
-        if one.mail.to.casefold() in folded
-        or (one.mail.kind in OF_ACCOUNTS and one.mail.about in user_ids)
+        mail.id
+        for mail in queued(connection)
+        if mail.mail.to.casefold() in folded
+        or (mail.mail.kind in OF_ACCOUNTS and mail.mail.about in user_ids)
     ]
     connection.run_many("DELETE FROM mails WHERE id = ?", [(mail_id,) for mail_id in ids])
 
@@ -122,10 +123,10 @@ def drop_ended(
 ) -> None:
     """Delete the emails about other invitations and confirmations than these, which have ended."""
     ids = [
-        one.id
-        for one in queued(connection)
-        if (one.mail.kind is MailKind.INVITATION and one.mail.about not in invitations)
-        or (one.mail.kind in _CONFIRMATIONS and one.mail.about not in confirmations)
+        mail.id
+        for mail in queued(connection)
+        if (mail.mail.kind is MailKind.INVITATION and mail.mail.about not in invitations)
+        or (mail.mail.kind in _CONFIRMATIONS and mail.mail.about not in confirmations)
     ]
     connection.run_many("DELETE FROM mails WHERE id = ?", [(mail_id,) for mail_id in ids])
 

@@ -266,12 +266,18 @@ class DiskPartialUploads(PartialUploads):
 
     async def unfinished(self, user_ids: Collection[int]) -> int:
         return await asyncio.to_thread(
-            lambda: sum(one.path is None for one in self._all(frozenset(user_ids)))
+            lambda: sum(
+                partial_upload.path is None for partial_upload in self._all(frozenset(user_ids))
+            )
         )
 
     async def begun(self) -> list[tuple[int, str]]:
         return await asyncio.to_thread(
-            lambda: [(one.user_id, one.key) for one in self._all() if one.path is None]
+            lambda: [
+                (partial_upload.user_id, partial_upload.key)
+                for partial_upload in self._all()
+                if partial_upload.path is None
+            ]
         )
 
     async def reservations(
@@ -280,14 +286,23 @@ class DiskPartialUploads(PartialUploads):
         of = None if user_ids is None else frozenset(user_ids)
         return await asyncio.to_thread(
             lambda: [
-                Reservation(one.user_id, one.key, one.length, one.expires)
-                for one in self._all(of)
-                if one.path is None and one.expires > now and not one.is_import
+                Reservation(
+                    partial_upload.user_id,
+                    partial_upload.key,
+                    partial_upload.length,
+                    partial_upload.expires,
+                )
+                for partial_upload in self._all(of)
+                if partial_upload.path is None
+                and partial_upload.expires > now
+                and not partial_upload.is_import
             ]
         )
 
     async def keys(self) -> set[str]:
-        return await asyncio.to_thread(lambda: {one.key for one in self._all()})
+        return await asyncio.to_thread(
+            lambda: {partial_upload.key for partial_upload in self._all()}
+        )
 
     async def expired(self, now: float) -> list[PartialUpload]:
         return await asyncio.to_thread(lambda: [p for p in self._all() if p.expires <= now])

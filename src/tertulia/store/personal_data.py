@@ -53,7 +53,7 @@ def edits_by(
 ) -> dict[int, list[MessageEdit]]:
     """Return the user's edits of these messages, oldest first, by message."""
     dialect = connection.dialect
-    found: dict[int, list[MessageEdit]] = {}
+    message_edits: dict[int, list[MessageEdit]] = {}
     for row in connection.query(
         "SELECT message_id, seq, at, user_id, was_content, NULL, was_topic, topic,"
         " was_channel_id, channel_id FROM message_edits"
@@ -61,8 +61,8 @@ def edits_by(
         (dialect.array(message_ids), user_id),
     ):
         edit = editing.edit_of(row)
-        found.setdefault(edit.message_id, []).append(edit)
-    return found
+        message_edits.setdefault(edit.message_id, []).append(edit)
+    return message_edits
 
 
 def starred(connection: Connection, user_id: int, after: int, limit: int) -> list[LinkedMessage]:
@@ -142,13 +142,13 @@ def times_of(subscriptions: Iterable[Subscription], connection: Connection) -> d
     """Return when the newest message up to each beginning and end of the subscriptions was sent
     (UNIX seconds), by message ID. IDs before the first message are left out."""
     ids = {one for subscription in subscriptions for span in subscription.spans for one in span}
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
     for message_id in ids - {None, 0}:
         rows = connection.query(
             "SELECT sent_at FROM messages WHERE id <= ? ORDER BY id DESC LIMIT 1", (message_id,)
         )
-        found.update({int(message_id or 0): int(at) for (at,) in rows})
-    return found
+        result.update({int(message_id or 0): int(at) for (at,) in rows})
+    return result
 
 
 USAGE_TABLES: Final = {
@@ -177,9 +177,9 @@ def _forget_samples(connection: Connection, key: str) -> None:
     progress = msgspec.json.decode(stored)
     report = progress.get("report", {})
     remarks = [*report.get("skipped", {}).values(), *report.get("changed", {}).values()]
-    if any(one.get("samples") for one in remarks):
-        for one in remarks:
-            one["samples"] = []
+    if any(remark.get("samples") for remark in remarks):
+        for remark in remarks:
+            remark["samples"] = []
         installation.put(connection, key, msgspec.json.encode(progress).decode())
 
 

@@ -245,14 +245,14 @@ def grouped_inserts(sql: str, rows: Iterable[Sequence[Any]]) -> list[Statement]:
     parts = _insertion(sql)
     if parts is None or len(rows) == 1:
         return [Statement(sql, row) for row in rows]
-    found = []
+    result = []
     for first in range(0, len(rows), _TOGETHER):
         some = rows[first : first + _TOGETHER]
         if parts.keys and len({tuple(row[: parts.keys]) for row in some}) < len(some):
-            found += [Statement(sql, row) for row in some]
+            result += [Statement(sql, row) for row in some]
         else:
-            found.append(Statement(_multiplied(parts, len(some)), [*chain(*some)]))
-    return found
+            result.append(Statement(_multiplied(parts, len(some)), [*chain(*some)]))
+    return result
 
 
 class _Insertion(NamedTuple):
@@ -330,6 +330,6 @@ def _encoded(value: Any) -> bytes:
         return f"\\x{value.hex()}".encode()
     if isinstance(value, int) and kind is not bool:
         return b"%d" % value
-    if kind is list and all(type(one) is int for one in value):
-        return b"{%s}" % b",".join([b"%d" % one for one in value])
+    if kind is list and all(type(item) is int for item in value):
+        return b"{%s}" % b",".join([b"%d" % item for item in value])
     raise Unencodable(f"a {kind.__name__}")

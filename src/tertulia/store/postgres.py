@@ -178,17 +178,17 @@ def _require_direct(conninfo: str) -> None:
     mark = uuid.uuid4().hex
     setting: LiteralString = "SELECT current_setting('tertulia.session', true)"
     with (
-        contextlib.closing(connect(conninfo)) as one,
+        contextlib.closing(connect(conninfo)) as deadline_connection,
         contextlib.closing(connect(conninfo)) as other,
     ):
-        one.ends = other.ends = time.monotonic() + _BRIEF.statement
+        deadline_connection.ends = other.ends = time.monotonic() + _BRIEF.statement
         try:
-            one.execute("SELECT set_config('tertulia.session', %s, false)", (mark,))
+            deadline_connection.execute("SELECT set_config('tertulia.session', %s, false)", (mark,))
             # A pooler gives this one the session that the first just released, or keeps it.
             other.execute("BEGIN")
             if other.execute(setting).fetchone() == (mark,):
                 raise DatabaseError(_POOLED)
-            if one.execute(setting).fetchone() != (mark,):
+            if deadline_connection.execute(setting).fetchone() != (mark,):
                 raise DatabaseError(_POOLED)
         except ServerTimeout:
             raise DatabaseUnavailable("The database isn't responding.") from None

@@ -128,11 +128,11 @@ class PostgresDialect(Dialect):
         return f"{column} = ANY(?)"
 
     def array(self, values: Iterable[int] | Iterable[str]) -> Any:
-        found: list[Any] = list(values)
-        if found and isinstance(found[0], str):
-            return found
+        result: list[Any] = list(values)
+        if result and isinstance(result[0], str):
+            return result
         # The driver takes a microsecond for each element of a list.
-        return f"{{{_encoder.encode(found).decode()[1:-1]}}}"
+        return f"{{{_encoder.encode(result).decode()[1:-1]}}}"
 
     def spans(self, spans: Iterable[tuple[int, int, int]]) -> str:
         by_channel: dict[int, list[tuple[int, int]]] = defaultdict(list)

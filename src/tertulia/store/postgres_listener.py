@@ -46,7 +46,7 @@ def watch(
     pause = first
 
     def notified(payloads: Sequence[str]) -> None:
-        for are_told, some in groupby(payloads, key=lambda one: one.startswith(broadcast.PREFIX)):
+        for are_told, some in groupby(payloads, key=lambda text: text.startswith(broadcast.PREFIX)):
             if not are_told:
                 for payload in some:
                     heard(payload)

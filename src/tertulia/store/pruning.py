@@ -54,10 +54,10 @@ def prune(connection: Connection, until: int, limit: int) -> bool:
 def first_since(connection: Connection, moment: float, after: int, until: int) -> int | None:
     """Return the first entry with `after` < seq <= `until` that isn't older than a UNIX time.
     (Times can go back.)"""
-    ((found,),) = connection.query(
+    ((result,),) = connection.query(
         "SELECT MIN(seq) FROM log WHERE seq > ? AND seq <= ? AND at >= ?", (after, until, moment)
     )
-    return None if found is None else int(found)
+    return None if result is None else int(result)
 
 
 def erasures(connection: Connection, after: int, until: int) -> list[PendingErasure]:
@@ -100,13 +100,13 @@ def checkpoint_at(connection: Connection) -> int:
 def checkpoint(connection: Connection) -> tuple[int, dict[str, list[Any]]]:
     """Return the checkpoint's log entry and records by table, or 0 and no records."""
     number, seq = _current(connection)
-    found: dict[str, list[Any]] = {}
+    result: dict[str, list[Any]] = {}
     for noun in NOUNS:
         rows = connection.query(
             "SELECT doc FROM checkpoints WHERE number = ? AND noun = ?", (number, noun.table)
         )
-        found[noun.table] = [decode_record(noun, doc) for (doc,) in rows]
-    return seq, found
+        result[noun.table] = [decode_record(noun, doc) for (doc,) in rows]
+    return seq, result
 
 
 def make_checkpoint(

@@ -127,14 +127,15 @@ def lease(
     """Lease those of the subscriptions that are due."""
     lanes = [
         LeasedPushes(
-            subscription_id=one,
+            subscription_id=subscription_id,
             failures=int(failures),
             lease=secrets.token_hex(8),
-            pushes=tuple(pushes_of(connection, one)),
+            pushes=tuple(pushes_of(connection, subscription_id)),
         )
-        for one in subscription_ids
+        for subscription_id in subscription_ids
         for (failures,) in connection.query(
-            "SELECT failures FROM push_lanes WHERE subscription_id = ? AND due_at <= ?", (one, now)
+            "SELECT failures FROM push_lanes WHERE subscription_id = ? AND due_at <= ?",
+            (subscription_id, now),
         )
     ]
     connection.run_many(
@@ -164,13 +165,13 @@ def finish(
         "UPDATE pushes SET wanted = ?"
         " WHERE subscription_id = ? AND conversation = ? AND version = ?",
         [
-            (PushAction.SHOWN.value, one.subscription_id, one.conversation, one.version)
-            for one in shown
+            (PushAction.SHOWN.value, push.subscription_id, push.conversation, push.version)
+            for push in shown
         ],
     )
     connection.run_many(
         "DELETE FROM pushes WHERE subscription_id = ? AND conversation = ? AND version = ?",
-        [(one.subscription_id, one.conversation, one.version) for one in over],
+        [(push.subscription_id, push.conversation, push.version) for push in over],
     )
     left = connection.query(
         "SELECT 1 FROM pushes WHERE subscription_id = ? AND wanted <> ? LIMIT 1",
@@ -196,13 +197,13 @@ def finish(
 
 def forget(connection: Connection, subscription_ids: Iterable[int]) -> None:
     """Delete subscriptions."""
-    for one in subscription_ids:
-        connection.run("DELETE FROM pushes WHERE subscription_id = ?", (one,))
-        connection.run("DELETE FROM push_lanes WHERE subscription_id = ?", (one,))
+    for subscription_id in subscription_ids:
+        connection.run("DELETE FROM pushes WHERE subscription_id = ?", (subscription_id,))
+        connection.run("DELETE FROM push_lanes WHERE subscription_id = ?", (subscription_id,))
 
 
 def subscription_ids(connection: Connection) -> list[int]:
-    return [int(one) for (one,) in connection.query("SELECT subscription_id FROM push_lanes")]
+    return [int(value) for (value,) in connection.query("SELECT subscription_id FROM push_lanes")]
 
 
 def pushes_of(connection: Connection, subscription_id: int) -> list[Push]:
@@ -216,14 +217,14 @@ def pushes_of(connection: Connection, subscription_id: int) -> list[Push]:
 
 
 def shown_to(connection: Connection, user_ids: Iterable[int]) -> list[Push]:
-    found: list[Push] = []
+    pushes: list[Push] = []
     for user_id in sorted(user_ids):
         rows = connection.query(
             f"SELECT subscription_id, {_COLUMNS} FROM pushes WHERE user_id = ? AND wanted = ?",
             (user_id, PushAction.SHOWN.value),
         )
-        found += [_push(row) for row in rows]
-    return found
+        pushes += [_push(row) for row in rows]
+    return pushes
 
 
 def all_shown(connection: Connection) -> list[Push]:
@@ -239,20 +240,21 @@ def statuses(
 ) -> dict[int, tuple[float, str]]:
     """Return when each was last pushed to (UNIX seconds, 0 for never) and why the last push failed,
     or ""."""
-    found: dict[int, tuple[float, str]] = {}
-    for one in subscription_ids:
+    statuses: dict[int, tuple[float, str]] = {}
+    for subscription_id in subscription_ids:
         for pushed_at, trouble in connection.query(
-            "SELECT pushed_at, trouble FROM push_lanes WHERE subscription_id = ?", (one,)
+            "SELECT pushed_at, trouble FROM push_lanes WHERE subscription_id = ?",
+            (subscription_id,),
         ):
-            found[one] = float(pushed_at), str(trouble)
-    return found
+            statuses[subscription_id] = float(pushed_at), str(trouble)
+    return statuses
 
 
 def retract(connection: Connection, shown: Iterable[Push], at: float) -> int:
     """Withdraw those that are still shown. Returns their number."""
     count = 0
-    for one in shown:
-        key = (one.subscription_id, one.conversation, one.version)
+    for push in shown:
+        key = (push.subscription_id, push.conversation, push.version)
         if connection.query(
             "SELECT 1 FROM pushes WHERE subscription_id = ? AND conversation = ? AND version = ?"
             " AND wanted = ?",
@@ -260,11 +262,11 @@ def retract(connection: Connection, shown: Iterable[Push], at: float) -> int:
         ):
             request(
                 connection,
-                one.subscription_id,
-                one.user_id,
-                one.conversation,
+                push.subscription_id,
+                push.user_id,
+                push.conversation,
                 PushAction.TAKE_BACK,
-                one.message_ids,
+                push.message_ids,
                 at,
             )
             count += 1

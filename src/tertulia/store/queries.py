@@ -142,7 +142,7 @@ class ChannelIds(Struct):
 
 def channel_messages(connection: Connection, channel_ids: Sequence[int]) -> dict[int, ChannelIds]:
     """Return all message IDs of each channel."""
-    found = {channel_id: ChannelIds(BitMap(), {}, BitMap()) for channel_id in channel_ids}
+    result = {channel_id: ChannelIds(BitMap(), {}, BitMap()) for channel_id in channel_ids}
     dialect = connection.dialect
     # An index covers the columns: no row of `messages` is read.
     for channel_id, key, ids in connection.query(
@@ -152,15 +152,15 @@ def channel_messages(connection: Connection, channel_ids: Sequence[int]) -> dict
         (dialect.array(channel_ids),),
     ):
         of_topic = BitMap(_ids_decoder.decode(ids or "[]"))
-        found[channel_id].topics[key] = of_topic
-        found[channel_id].all |= of_topic
+        result[channel_id].topics[key] = of_topic
+        result[channel_id].all |= of_topic
     for channel_id, mid in connection.query(
         "SELECT channel_id, id FROM messages"
         f" WHERE mentions_all = 1 AND {dialect.among('+channel_id')}",
         (dialect.array(channel_ids),),
     ):
-        found[channel_id].wildcards.add(mid)
-    return found
+        result[channel_id].wildcards.add(mid)
+    return result
 
 
 def direct_messages(connection: Connection, direct_ids: Sequence[int]) -> dict[int, BitMap]:
@@ -171,8 +171,8 @@ def direct_messages(connection: Connection, direct_ids: Sequence[int]) -> dict[i
         f" WHERE {dialect.among('direct_id')} GROUP BY direct_id",
         (dialect.array(direct_ids),),
     )
-    found = {direct_id: BitMap(_ids_decoder.decode(ids)) for direct_id, ids in rows}
-    return {direct_id: found.get(direct_id, BitMap()) for direct_id in direct_ids}
+    result = {direct_id: BitMap(_ids_decoder.decode(ids)) for direct_id, ids in rows}
+    return {direct_id: result.get(direct_id, BitMap()) for direct_id in direct_ids}
 
 
 def first_at_or_after(connection: Connection, moment: float) -> int | None:

@@ -108,10 +108,10 @@ class ScopeWalk:
         else:
             edge = self.last_id + reach
             within, is_end = "messages.id <= ?", edge >= until
-        found = self._along(limit, self.last_id, self.where, (within, [edge]))
-        if len(found) < limit and not is_end:
-            found += self._merged(limit - len(found), edge)
-        return found
+        messages = self._along(limit, self.last_id, self.where, (within, [edge]))
+        if len(messages) < limit and not is_end:
+            messages += self._merged(limit - len(messages), edge)
+        return messages
 
     def _along(self, limit: int, start: int, *where: Clause) -> list[Message]:
         """Find messages beyond an ID by walking along all of them."""
@@ -127,9 +127,9 @@ class ScopeWalk:
     def _merged(self, limit: int, start: int) -> list[Message]:
         """Find messages beyond an ID by querying each channel and conversation in scope."""
         fits, values = self.where
-        found: list[Message] = []
+        messages: list[Message] = []
         asked, passed = limit, 0
-        while len(found) < limit:
+        while len(messages) < limit:
             # Few distinct sizes, because each is a statement to prepare.
             size = min(1 << (asked - 1).bit_length(), _MERGED)
             ids = nearest(
@@ -142,11 +142,11 @@ class ScopeWalk:
                 f" WHERE messages.id = nearest.id ORDER BY messages.id {self.order}",
                 [*values, *ids[1]],
             )
-            found += [message_of(row) for row in rows if row[-1]]
+            messages += [message_of(row) for row in rows if row[-1]]
             if len(rows) < size:
                 break
             start, asked, passed = rows[-1][0], _MERGED, passed + len(rows)
-            if len(found) < limit and passed > _WORTH * max(len(found), _MERGED):
-                found += self._along(limit - len(found), start, self.where)
+            if len(messages) < limit and passed > _WORTH * max(len(messages), _MERGED):
+                messages += self._along(limit - len(messages), start, self.where)
                 break
-        return found[:limit]
+        return messages[:limit]

@@ -95,8 +95,8 @@ class SearchHits:
         chunks, end = self._next_chunks()
         hits, parameters = self._next_hits(size, chunks, end)
         ids = self._connection.dialect.collected("id")
-        ((found,),) = self._connection.query(f"SELECT {ids} FROM ({hits}) AS named", parameters)
-        named = sorted(_ids_decoder.decode(found or "[]"), reverse=self._walk.is_back)
+        ((result,),) = self._connection.query(f"SELECT {ids} FROM ({hits}) AS named", parameters)
+        named = sorted(_ids_decoder.decode(result or "[]"), reverse=self._walk.is_back)
         is_all = len(named) < size
         self._is_last = is_all and chunks is None
         self._end = end if is_all and chunks is not None else None
@@ -126,12 +126,12 @@ class SearchHits:
         among = None if self.among is None else (self.among.ids, self.among.parameters)
         scope = walk.scope
         places = sorted([*scope.every_channel, *(-direct_id for direct_id in scope.direct_ids)])
-        own = Lookup(self.phrases, walk.comparison, walk.last_id, chunks, places, among)
-        queries = [dialect.search_hits(own)]
+        lookup = Lookup(self.phrases, walk.comparison, walk.last_id, chunks, places, among)
+        queries = [dialect.search_hits(lookup)]
         longest = 1 << (size - 1).bit_length()  # Few distinct sizes: each is a statement.
         for topic_ids, rest in self._topics_with(self.phrases):
             if rest and not self.is_whole_topic:
-                hits, values = dialect.search_hits(replace(own, phrases=rest))
+                hits, values = dialect.search_hits(replace(lookup, phrases=rest))
                 topic_id = "(SELECT topic_id FROM messages WHERE messages.id = hits.id)"
                 sql = f"SELECT id FROM ({hits}) AS hits WHERE {dialect.among(topic_id)}"
                 queries.append((sql, [*values, dialect.array(topic_ids)]))
@@ -180,5 +180,5 @@ class SearchHits:
                 phrases_of[topic_id].add(phrase)
         alike: dict[tuple[Phrase, ...], list[int]] = defaultdict(list)
         for topic_id, own in phrases_of.items():
-            alike[tuple(one for one in phrases if one not in own)].append(topic_id)
+            alike[tuple(phrase for phrase in phrases if phrase not in own)].append(topic_id)
         return [(topic_ids, rest) for rest, topic_ids in alike.items()]

@@ -27,7 +27,7 @@ def rare_phrases(phrases: tuple[Phrase, ...], some: Sequence[Message]) -> tuple[
     if len(phrases) < 2:
         return phrases
     texts = [fold_texts((message.content, message.topic)) for message in some]
-    counts = [sum(folded_contain(one, (phrase,)) for one in texts) for phrase in phrases]
+    counts = [sum(folded_contain(text, (phrase,)) for text in texts) for phrase in phrases]
     limit = _MUCH_MORE * (min(counts) + 1)
     return tuple(phrase for phrase, count in zip(phrases, counts, strict=True) if count <= limit)
 
@@ -47,13 +47,13 @@ def matching_text(
     connection: Connection, some: Iterable[Message], terms: Sequence[TextTerm]
 ) -> list[Message]:
     """Return the messages that fit the text terms. Raises TimeLimitReached."""
-    found: list[Message] = []
+    messages: list[Message] = []
     for message in some:
         connection.require_time()
         folded_texts = fold_texts((message.content, message.topic))
         if all(folded_contain(folded_texts, phrases) is not negated for phrases, negated in terms):
-            found.append(message)
-    return found
+            messages.append(message)
+    return messages
 
 
 class ScannedSample(Struct, frozen=True):

@@ -75,9 +75,9 @@ class SearchWalk:
             scan.passed, scan.gained, scan.span = seen.passed, seen.gained, seen.span
             lookup = self._expected_lookup(scan, seen.matched, seen.messages)
             strategy = self._cheaper(scan, lookup, limit)
-        found: list[Message] = []
+        messages: list[Message] = []
         while True:
-            start, need = walk.last_id, limit - len(found)
+            start, need = walk.last_id, limit - len(messages)
             if strategy is scan or not self._phrases:
                 # If all terms are negated, the index would find the wrong messages.
                 some = walk.next(strategy.size)
@@ -85,15 +85,15 @@ class SearchWalk:
             else:
                 passed, some, is_end = self._look_up(strategy.size, need)
             new = matching_text(self._connection, some, self._texts)
-            found += new
-            if is_end or len(found) >= limit:
-                return found[:limit]
+            messages += new
+            if is_end or len(messages) >= limit:
+                return messages[:limit]
             strategy.passed += passed
             strategy.gained += len(new)
             strategy.span += abs(start - walk.last_id)
             if lookup is None:
                 lookup = self._expected_lookup(scan, scan.gained, some)
-            strategy = self._cheaper(scan, lookup, limit - len(found))
+            strategy = self._cheaper(scan, lookup, limit - len(messages))
 
     def _expected_lookup(self, scan: Strategy, matched: int, some: Sequence[Message]) -> Strategy:
         """Estimate what the search index will find, from the scanned messages."""
@@ -148,7 +148,9 @@ class SearchWalk:
         spread = range(1, walk.newest + 1, max(walk.newest // _SPREAD, 1))
         if few is None and (sample := queries.messages(connection, spread)):
             channels, directs = walk.scope.every_channel, walk.scope.direct_ids
-            inside = sum(one.channel_id in channels or one.direct_id in directs for one in sample)
+            inside = sum(
+                message.channel_id in channels or message.direct_id in directs for message in sample
+            )
             ids = ids_in_scope(connection.dialect, walk.scope, walk.terms)
             few = IdSubset(*ids, walk.newest * (inside + 1) // len(sample))
         return few

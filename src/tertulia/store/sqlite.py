@@ -251,8 +251,8 @@ class SqliteDatabase(Database):
         return exclusive_server(self.path)
 
     def servers(self) -> list[str]:
-        found = running_server(self.path)
-        return [found] if found else []
+        result = running_server(self.path)
+        return [result] if result else []
 
     def say_serving(self, connection: Connection) -> None:
         """The lock of `served` does."""
@@ -302,7 +302,7 @@ class TrialDatabase(SqliteDatabase):
 
 def _identity_of(path: Path) -> tuple[int, int] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

@@ -92,10 +92,10 @@ class SqliteDialect(Dialect):
         return f"{column} IN (SELECT value FROM json_each(?))"
 
     def array(self, values: Iterable[int] | Iterable[str]) -> str:
-        found: list[Any] = list(values)
-        if found and isinstance(found[0], str):
-            return json.dumps(found)  # ASCII only.
-        return _encoder.encode(found).decode()
+        results: list[Any] = list(values)
+        if results and isinstance(results[0], str):
+            return json.dumps(results)  # ASCII only.
+        return _encoder.encode(results).decode()
 
     def spans(self, spans: Iterable[tuple[int, int, int]]) -> str:
         return _encoder.encode(list(spans)).decode()

@@ -217,10 +217,10 @@ class Store:
         require_known(head)
         self.hear()
         known = heard() if heard is not None else after
-        found = log_entries.tail_from_rows(head, rows, known)
-        if found is None:
-            found = await self._writer.run(self._since, connection, known)
-        return found
+        result = log_entries.tail_from_rows(head, rows, known)
+        if result is None:
+            result = await self._writer.run(self._since, connection, known)
+        return result
 
     def _begin(self, after: Position) -> LogTail:
         return self._since(self._writing.begin_write(), after)
@@ -228,11 +228,11 @@ class Store:
     @staticmethod
     def _since(connection: Connection, after: Position) -> LogTail:
         page = log_entries.read_tail(connection, after, CATCH_UP)
-        found = page.entries
+        entries = page.entries
         while not page.is_all:
             page = log_entries.read_tail(connection, page.position, CATCH_UP)
-            found += page.entries
-        return LogTail(page.head, found, page.position)
+            entries += page.entries
+        return LogTail(page.head, entries, page.position)
 
     async def commit(self, batch: Batch, before: Position | None = None) -> None:
         """Write the batch and commit durably. Raises CommitUnknown if the result is unknown.

@@ -67,17 +67,17 @@ def newest_of_topic(
 ) -> list[int]:
     """Return up to `limit` of the newest messages of a topic with after < id <= until for one of
     the ranges, ascending."""
-    found: list[int] = []
+    results: list[int] = []
     for after, until in reversed(ranges):
         rows = connection.query(
             f"SELECT id FROM messages WHERE {OF_TOPIC} AND id > ? AND id <= ?"
-            f" ORDER BY id DESC LIMIT {limit - len(found)}",
+            f" ORDER BY id DESC LIMIT {limit - len(results)}",
             (channel_id, key, after, until),
         )
-        found += [row[0] for row in rows]
-        if len(found) == limit:
+        results += [row[0] for row in rows]
+        if len(results) == limit:
             break
-    return found[::-1]
+    return results[::-1]
 
 
 def ids_after(
@@ -116,12 +116,12 @@ def some_of_topic(
     """Return these messages of a topic, and its newest other message, ascending."""
     dialect = connection.dialect
     wanted = dialect.array(ids)
-    found = connection.query(f"{_OF_TOPIC} AND {dialect.among('id')}", (channel_id, key, wanted))
-    found += connection.query(
+    results = connection.query(f"{_OF_TOPIC} AND {dialect.among('id')}", (channel_id, key, wanted))
+    results += connection.query(
         f"{_OF_TOPIC} AND NOT ({dialect.among('id')}) ORDER BY id DESC LIMIT 1",
         (channel_id, key, wanted),
     )
-    return sorted(_line(row) for row in found)
+    return sorted(_line(row) for row in results)
 
 
 def newest_by_topic(
@@ -133,7 +133,7 @@ def newest_by_topic(
     """Return the newest message of each topic, by key, with after < id <= until for one of the
     ascending spans."""
     dialect = connection.dialect
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     left = set(keys)
     for after, until in reversed(spans):
         if not left:
@@ -150,9 +150,9 @@ def newest_by_topic(
                 dialect.array(sorted(left)),
             ),
         )
-        found.update((key, newest) for key, newest in rows if newest)
-        left -= found.keys()
-    return found
+        result.update((key, newest) for key, newest in rows if newest)
+        left -= result.keys()
+    return result
 
 
 def topic_senders(connection: Connection, channel_id: int, topic_key: str) -> frozenset[int]:

@@ -143,13 +143,13 @@ def new_file(target: Path) -> Iterator[BinaryIO]:
 
 
 def _tables(connection: Connection) -> list[TableManifest]:
-    found: list[TableManifest] = []
+    manifests: list[TableManifest] = []
     for (name,) in connection.query(connection.dialect.tables):
         if name in _LEFT_OUT:
             continue
         columns = connection.query(connection.dialect.columns, (name,))
         ((rows,),) = connection.query(f"SELECT COUNT(*) FROM {name}")
-        found.append(
+        manifests.append(
             TableManifest(
                 name=name,
                 columns=[column for column, _ in columns],
@@ -157,7 +157,7 @@ def _tables(connection: Connection) -> list[TableManifest]:
                 rows=rows,
             )
         )
-    return found
+    return manifests
 
 
 def _dump(

@@ -131,14 +131,14 @@ class UploadStore:
         """Return an attachment's file, or None."""
         place = self.place_of(path)
         arrived = f"{INCOMING}/{key_in(path)}"
-        found = await self._files.found(place) or await self._disk.found(arrived)
-        if found is not None or self._files.is_here:
-            return found
+        stored_file = await self._files.found(place) or await self._disk.found(arrived)
+        if stored_file is not None or self._files.is_here:
+            return stored_file
         for seconds in LOOK_AGAIN_SECONDS:
             await asyncio.sleep(seconds)
-            found = await self._files.found(place)
-            if found is not None:
-                return found
+            stored_file = await self._files.found(place)
+            if stored_file is not None:
+                return stored_file
         return None
 
     async def delete(self, path: str) -> None:
@@ -161,13 +161,13 @@ class UploadStore:
 
     async def arrived(self, before: float) -> set[str]:
         """Return the keys of files that arrived before a UNIX time and weren't settled."""
-        found = await asyncio.to_thread(lambda: set(self._arrived(before)))
+        result = await asyncio.to_thread(lambda: set(self._arrived(before)))
         if self._has_offered:
-            async for one in self._files.below(_OFFERED):
-                key = one.path.rpartition("/")[2]
-                if one.modified < before and KEY.fullmatch(key):
-                    found.add(key)
-        return found
+            async for stored_file in self._files.below(_OFFERED):
+                key = stored_file.path.rpartition("/")[2]
+                if stored_file.modified < before and KEY.fullmatch(key):
+                    result.add(key)
+        return result
 
     def _arrived(self, before: float) -> Iterator[str]:
         for entry in self.entries():

@@ -44,7 +44,7 @@ class UrlCache:
         if self._used is not None and self._used + added <= self._room:
             self._used += added
             return
-        places = sorted(self._places(), key=lambda one: one[0])
+        places = sorted(self._places(), key=lambda item: item[0])
         used = sum(size for _, size, _ in places)
         for _, size, place in places:
             if used <= self._room * _LEFT:

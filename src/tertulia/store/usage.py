@@ -226,11 +226,11 @@ def periods(connection: Connection, first: int, until: int, *, days: int = 1) ->
         " WHERE days = ? AND begin_day >= ? AND begin_day < ?",
         (days, first, until),
     )
-    found = {int(day): (int(people), int(messages)) for day, people, messages in rows}
+    result = {int(day): (int(people), int(messages)) for day, people, messages in rows}
     return [
         Period(begins_at=day * DAY, people=people, messages=messages)
         for day in range(first, until, days)
-        for people, messages in [found.get(day, (0, 0))]
+        for people, messages in [result.get(day, (0, 0))]
     ]
 
 

@@ -70,13 +70,13 @@ def lease_calls(
     connection: Connection, now: float, lease_seconds: float, bot_ids: Sequence[int]
 ) -> list[LeasedCalls]:
     """Lease the first calls of those bots that are due."""
-    found: list[LeasedCalls] = []
+    result: list[LeasedCalls] = []
     for bot_id in bot_ids:
         rows = connection.query(
             "SELECT failures FROM webhook_lanes WHERE bot_id = ? AND due_at <= ?", (bot_id, now)
         )
-        found += [_taken(connection, bot_id, int(n), now + lease_seconds) for (n,) in rows]
-    return [lane for lane in found if lane.calls]
+        result += [_taken(connection, bot_id, int(n), now + lease_seconds) for (n,) in rows]
+    return [lane for lane in result if lane.calls]
 
 
 def _taken(connection: Connection, bot_id: int, failures: int, until: float) -> LeasedCalls:
@@ -138,7 +138,7 @@ def finish_calls(
 ) -> None:
     """Delete calls that were made or given up. If the service failed, `until` is when to retry and
     `trouble` is why. Without the lease, the queue itself isn't changed."""
-    connection.run_many("DELETE FROM webhook_deliveries WHERE id = ?", [(one,) for one in done])
+    connection.run_many("DELETE FROM webhook_deliveries WHERE id = ?", [(text,) for text in done])
     mine = (lane.bot_id, lane.lease)
     if until is not None:
         connection.run(

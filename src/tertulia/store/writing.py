@@ -71,22 +71,29 @@ def _write_history(connection: Connection, note: MessageHistoryImported) -> None
         " VALUES (?, ?, ?, ?, ?, 0, ?)"
         " ON CONFLICT (message_id, user_id, kind, code) DO NOTHING",
         [
-            (one.message_id, one.user_id, one.kind.value, one.code, one.name, n)
-            for n, one in enumerate(note.reactions)
+            (
+                reaction.message_id,
+                reaction.user_id,
+                reaction.kind.value,
+                reaction.code,
+                reaction.name,
+                n,
+            )
+            for n, reaction in enumerate(note.reactions)
         ],
     )
 
 
 def row_count(batch: Batch) -> int:
     """Return the approximate number of rows that the batch writes or reads."""
-    found = len(batch.entries) + len(batch.notes) + sum(map(len, batch.records.values()))
+    result = len(batch.entries) + len(batch.notes) + sum(map(len, batch.records.values()))
     for entry in batch.entries:
         change = entry.change
         if isinstance(change, changes.MessageSent):
-            found += len(change.flags) + len(change.read_by)
+            result += len(change.flags) + len(change.read_by)
         elif not isinstance(change, changes.ReactionAdded):
-            found += len(getattr(change, "message_ids", ()))
-    return found
+            result += len(getattr(change, "message_ids", ()))
+    return result
 
 
 def text_length(batch: Batch) -> int:

@@ -90,10 +90,10 @@ def span(name: str, **attributes: Any) -> AbstractContextManager[TraceSpan | Non
     off."""
     if _Tracing.tracer is None:
         return _NOWHERE
-    found: AbstractContextManager[TraceSpan] = _Tracing.tracer.start_as_current_span(
+    result: AbstractContextManager[TraceSpan] = _Tracing.tracer.start_as_current_span(
         f"tertulia.{name}", attributes={f"tertulia.{key}": v for key, v in attributes.items()}
     )
-    return found
+    return result
 
 
 def request_span(
@@ -111,13 +111,13 @@ def request_span(
         for name, value in headers
         if name in {b"traceparent", b"tracestate"}
     }
-    found: AbstractContextManager[TraceSpan] = _Tracing.tracer.start_as_current_span(
+    result: AbstractContextManager[TraceSpan] = _Tracing.tracer.start_as_current_span(
         f"{method} {group}",
         context=TraceContextTextMapPropagator().extract(carrier),
         kind=SpanKind.SERVER,
         attributes={"http.request.method": method, "http.route": group},
     )
-    return found
+    return result
 
 
 class Waits:

@@ -134,8 +134,8 @@ def _function(name: str) -> Callable[..., Any]:
     module, _, function = name.partition(":")
     if not module.startswith(_OURS):
         raise LookupError(f"{module} is none of ours")
-    found: Callable[..., Any] = getattr(importlib.import_module(module), function)
-    return found
+    result: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    return result
 
 
 if __name__ == "__main__":

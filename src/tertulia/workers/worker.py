@@ -307,15 +307,15 @@ class _Process:
             raise _Lost("it answers nonsense") from None
 
     def _exactly(self, size: int, until: float) -> bytes:
-        found = bytearray()
-        while len(found) < size:
+        result = bytearray()
+        while len(result) < size:
             _wait(self._out_of, until, writing=False)
-            left = min(size - len(found), _PIECE)
+            left = min(size - len(result), _PIECE)
             part = _attempt(partial(os.read, self._out_of, left))
             if part == b"":
                 raise _Lost("it took too long or too much, and ended")
-            found += part or b""
-        return bytes(found)
+            result += part or b""
+        return bytes(result)
 
 
 def _attempt(step: Callable[[], T]) -> T | None:

@@ -68,15 +68,15 @@ class Certificates:
 
     def _stamp(self) -> _Stamp:
         """Return a value that changes with the files."""
-        found = []
+        results = []
         for path in filter(None, (self._certificate, self._key)):
             try:
                 is_now = os.stat(path)
             except OSError:
-                found.append((0, 0, 0))
+                results.append((0, 0, 0))
             else:
-                found.append((is_now.st_ino, is_now.st_mtime_ns, is_now.st_size))
-        return tuple(found)
+                results.append((is_now.st_ino, is_now.st_mtime_ns, is_now.st_size))
+        return tuple(results)
 
     def _loaded(self) -> ssl.SSLContext:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

@@ -37,18 +37,18 @@ def opened(
     """Yield the socket, and its path if it is created here and deleted afterwards. It is the one
     that systemd passed (and whose variables are removed from the environment), or the one for the
     settings' path or address. Raises CannotListen."""
-    own = None
+    socket_path = None
     listener = _passed(environment)
     if listener is None and settings.unix_socket:
-        own = settings.unix_socket
-        listener = _at_path(own, int(settings.unix_socket_mode, 8))
+        socket_path = settings.unix_socket
+        listener = _at_path(socket_path, int(settings.unix_socket_mode, 8))
     with contextlib.closing(listener or bound(settings.host, settings.port)) as listener:
         try:
-            yield listener, own
+            yield listener, socket_path
         finally:
-            if own is not None:
+            if socket_path is not None:
                 with contextlib.suppress(OSError):
-                    os.unlink(own)
+                    os.unlink(socket_path)
 
 
 def _passed(environment: MutableMapping[str, str]) -> socket.socket | None:
@@ -109,10 +109,10 @@ def _at_path(path: str, mode: int) -> socket.socket:
 def _clear(path: str) -> None:
     """Delete the socket of a killed server. Raises CannotListen for anything else."""
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except FileNotFoundError:
         return
-    if not stat.S_ISSOCK(found.st_mode):
+    if not stat.S_ISSOCK(status.st_mode):
         raise CannotListen(f"Can't listen on {path}: it exists and isn't a socket.")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(_LOOK_SECONDS)
@@ -204,10 +204,10 @@ _TROUBLE_SECONDS: Final = 1.0
 """The pause after accepting failed, for lack of file descriptors."""
 
 
-def has_more(own: int, least: int | None) -> bool:
+def has_more(connections: int, least: int | None) -> bool:
     """Return whether a worker with `own` connections has too many compared to the `least` of
     another."""
-    return least is not None and own - least > AT_ONCE + least // 32
+    return least is not None and connections - least > AT_ONCE + least // 32
 
 
 class Acceptor:

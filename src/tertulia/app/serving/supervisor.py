@@ -131,7 +131,9 @@ class WorkerSupervisor:
         if life is self._successor and not life.is_ending:
             self._take_over(life, now)
         current = [place.life for place in self._places]
-        if text != self._said and all(one is not None and one.text == text for one in current):
+        if text != self._said and all(
+            worker_state is not None and worker_state.text == text for worker_state in current
+        ):
             self._was_ready = True
             self._said = text
             self._say(text)

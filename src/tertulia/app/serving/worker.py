@@ -142,46 +142,46 @@ class Counts:
 
     def least(self, now: float) -> int | None:
         """Return the smallest number of connections of another worker, if any."""
-        found = [
+        results = [
             count
             for slot, (count, at) in enumerate(_SLOT.iter_unpack(self._memory))
             if slot != self._slot and at and now - at < _ALIVE_SECONDS
         ]
-        return min(found, default=None)
+        return min(results, default=None)
 
 
 _CGROUPS = Path("/sys/fs/cgroup")
 
 
-def usable_cores(cgroups: Path = _CGROUPS, own: Path = Path("/proc/self/cgroup")) -> int:
+def usable_cores(cgroups: Path = _CGROUPS, path: Path = Path("/proc/self/cgroup")) -> int:
     """Return the number of cores that the process may use, limited by its CPU quota; at least 1."""
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
     else:
         cores = os.cpu_count() or 1
-    quota = _quota(cgroups, own)
+    quota = _quota(cgroups, path)
     return max(cores if quota is None else min(cores, math.ceil(quota)), 1)
 
 
-def _quota(cgroups: Path, own: Path) -> float | None:
+def _quota(cgroups: Path, path: Path) -> float | None:
     """Return the smallest CPU quota, in cores, of the control groups (version 2) around the
     process; None if unlimited."""
     try:
-        line = next(one for one in own.read_text().splitlines() if one.startswith("0::"))
+        line = next(item for item in path.read_text().splitlines() if item.startswith("0::"))
     except (OSError, StopIteration):
         return None
     place = cgroups / line.removeprefix("0::").lstrip("/")
-    found = []
+    results = []
     for directory in (place, *place.parents):
         try:
             allowed, period = (directory / "cpu.max").read_text().split()
         except (OSError, ValueError):
             allowed, period = "max", "1"
         if allowed != "max":
-            found.append(int(allowed) / int(period))
+            results.append(int(allowed) / int(period))
         if directory == cgroups:
             break
-    return min(found, default=None)
+    return min(results, default=None)
 
 
 _VARIABLE: Final = "NOTIFY_SOCKET"

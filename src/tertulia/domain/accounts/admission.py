@@ -72,8 +72,8 @@ def invitations_ended(
         return []
     return [
         InvitationsEnded(
-            invitation_ids=tuple(sorted(one.id for one in invitations)),
-            inviter_ids=tuple(sorted({one.inviter_id for one in invitations})),
+            invitation_ids=tuple(sorted(invitation.id for invitation in invitations)),
+            inviter_ids=tuple(sorted({invitation.inviter_id for invitation in invitations})),
             status=status,
         )
     ]
@@ -82,9 +82,9 @@ def invitations_ended(
 def invitations_withdrawn(state: State, inviter: User) -> list[AnyChange]:
     """Return the change that ends the open invitations of a user who is deactivated."""
     mine = [
-        one
-        for one in state.invitations
-        if one.inviter_id == inviter.id and one.status is InvitationStatus.OPEN
+        invitation
+        for invitation in state.invitations
+        if invitation.inviter_id == inviter.id and invitation.status is InvitationStatus.OPEN
     ]
     return invitations_ended(mine, InvitationStatus.REVOKED)
 
@@ -93,12 +93,12 @@ def invitations_redacted(state: State, user: User) -> list[AnyChange]:
     """Return the change that erases the addresses of invitations to the user and from them, which
     must have ended."""
     folded = user.address.casefold()
-    made = (one for one in state.invitations if one.address)
+    made = (invitation for invitation in state.invitations if invitation.address)
     ids = tuple(
         sorted(
-            one.id
-            for one in made
-            if (one.address or "").casefold() == folded or one.inviter_id == user.id
+            invitation.id
+            for invitation in made
+            if (invitation.address or "").casefold() == folded or invitation.inviter_id == user.id
         )
     )
     return [InvitationsRedacted(invitation_ids=ids)] if ids else []
@@ -109,11 +109,11 @@ def invitations_accepted(state: State, address: str) -> list[AnyChange]:
     an account now."""
     folded = address.casefold()
     used = [
-        one
-        for one in state.invitations
-        if one.status is InvitationStatus.OPEN
-        and one.address is not None
-        and one.address.casefold() == folded
+        invitation
+        for invitation in state.invitations
+        if invitation.status is InvitationStatus.OPEN
+        and invitation.address is not None
+        and invitation.address.casefold() == folded
     ]
     confirmed = [c.id for c in state.confirmations if c.address.casefold() == folded]
     changes = invitations_ended(used, InvitationStatus.USED)

@@ -183,7 +183,7 @@ def embedded_service(target: User) -> EmbeddedService:
 
 
 def _told_anew(service: EmbeddedService, sealed: Mapping[str, str]) -> EmbeddedService:
-    settings = {name: one for name, one in {**service.settings_sealed, **sealed}.items() if one}
+    settings = {name: text for name, text in {**service.settings_sealed, **sealed}.items() if text}
     return msgspec.structs.replace(service, settings_sealed=settings)
 
 
@@ -239,8 +239,8 @@ def change_service(
 
 
 def _free_commands(state: State, bot_id: int, commands: Sequence[str]) -> tuple[str, ...]:
-    found = tuple(dict.fromkeys(name.strip().removeprefix("/") for name in commands))
-    if len(found) > MAX_COMMANDS:
+    result = tuple(dict.fromkeys(name.strip().removeprefix("/") for name in commands))
+    if len(result) > MAX_COMMANDS:
         raise Refused(f"A bot can have at most {MAX_COMMANDS} commands.")
     taken = {
         name
@@ -248,7 +248,7 @@ def _free_commands(state: State, bot_id: int, commands: Sequence[str]) -> tuple[
         if other_id != bot_id and (other := state.users[other_id].bot) and other.service
         for name in other.service.commands
     }
-    for name in found:
+    for name in result:
         if not _COMMAND.fullmatch(name):
             raise Refused(
                 f"'{name[:40]}' isn't a valid command name. Use up to 30 lowercase letters,"
@@ -256,7 +256,7 @@ def _free_commands(state: State, bot_id: int, commands: Sequence[str]) -> tuple[
             )
         if name in OWN_COMMANDS or name in taken:
             raise Refused(f"The command /{name} is already in use.")
-    return found
+    return result
 
 
 def notify_of_failures(

@@ -26,10 +26,10 @@ def request(context: CommandContext) -> Decision[DataExport]:
     state, actor = context.state, context.actor
     if actor.is_bot:
         raise NotPermitted("Bots can't export data. Their owners' exports list them.")
-    own = _own(state, actor.id)
-    if any(one.is_pending for one in own):
+    exports = _own(state, actor.id)
+    if any(export.is_pending for export in exports):
         raise Refused("Your data is already being exported. You'll get a message when it's ready.")
-    last = max((one.requested_at for one in own if not one.failed_at), default=None)
+    last = max((export.requested_at for export in exports if not export.failed_at), default=None)
     if last is not None and last + PERIOD > context.now:
         raise TooOften(
             last + PERIOD - context.now,
@@ -46,7 +46,7 @@ def request(context: CommandContext) -> Decision[DataExport]:
 
 def own_exports(context: CommandContext) -> Decision[list[DataExport]]:
     """Return the actor's exports of their own data, newest first."""
-    return Decision(sorted(_own(context.state, context.actor.id), key=lambda one: -one.id))
+    return Decision(sorted(_own(context.state, context.actor.id), key=lambda export: -export.id))
 
 
 def own_export(context: CommandContext, export_id: int) -> Decision[DataExport]:
@@ -72,7 +72,7 @@ def deleted(context: CommandContext, export: DataExport) -> tuple[AnyChange, ...
 
 def _own(state: State, user_id: int) -> list[DataExport]:
     every = state.data_exports.of_user[user_id]
-    return [one for one in every if one.kind is ExportKind.PERSON]
+    return [export for export in every if export.kind is ExportKind.PERSON]
 
 
 # As the server
@@ -88,8 +88,8 @@ _FAILED: Final = (
 
 def pending(state: State) -> DataExport | None:
     """Return the oldest pending export."""
-    found = (one for one in state.data_exports if one.is_pending)
-    return min(found, key=lambda one: one.id, default=None)
+    exports = (export for export in state.data_exports if export.is_pending)
+    return min(exports, key=lambda export: export.id, default=None)
 
 
 def finished(
@@ -128,13 +128,15 @@ def expire(context: CommandContext) -> Decision[None]:
     """Delete people's exports that are old, and forget those that no longer count."""
     changes: list[AnyChange] = []
     forgotten: list[int] = []
-    for one in context.state.data_exports:
-        if one.kind is not ExportKind.PERSON:
+    for export in context.state.data_exports:
+        if export.kind is not ExportKind.PERSON:
             continue
-        if one.path and one.finished_at + KEPT_DAYS * DAY <= context.now:
-            changes += deleted(context, one)
-        elif (one.deleted_at or one.failed_at) and one.requested_at + PERIOD <= context.now:
-            forgotten.append(one.id)
+        if export.path and export.finished_at + KEPT_DAYS * DAY <= context.now:
+            changes += deleted(context, export)
+        elif (
+            export.deleted_at or export.failed_at
+        ) and export.requested_at + PERIOD <= context.now:
+            forgotten.append(export.id)
     if forgotten:
         changes.append(DataExportsRemoved(export_ids=tuple(sorted(forgotten))))
     return Decision(None, changes)

@@ -126,23 +126,25 @@ def _own(state: State, user_id: int) -> list[AnyChange]:
     """Return the changes that delete the account's private records."""
     changes: list[AnyChange] = [*identities.unlinked(state, user_id)]
     changes += [
-        DraftDeleted(user_id=user_id, draft_id=one.id) for one in state.drafts.of_user[user_id]
+        DraftDeleted(user_id=user_id, draft_id=draft.id) for draft in state.drafts.of_user[user_id]
     ]
     changes += [
-        SnippetDeleted(user_id=user_id, snippet_id=one.id)
-        for one in state.snippets.of_user[user_id]
+        SnippetDeleted(user_id=user_id, snippet_id=snippet.id)
+        for snippet in state.snippets.of_user[user_id]
     ]
     changes += [
-        ScheduledMessageRemoved(user_id=user_id, scheduled_id=one.id)
-        for one in state.scheduled_messages.of_user[user_id]
+        ScheduledMessageRemoved(user_id=user_id, scheduled_id=scheduled.id)
+        for scheduled in state.scheduled_messages.of_user[user_id]
     ]
     changes += [
-        ReminderRemoved(user_id=user_id, reminder_id=one.id)
-        for one in state.reminders.of_user[user_id]
+        ReminderRemoved(user_id=user_id, reminder_id=reminder.id)
+        for reminder in state.reminders.of_user[user_id]
     ]
     if exports := state.data_exports.of_user[user_id]:
-        own = tuple(sorted(one.id for one in exports if one.kind is ExportKind.PERSON))
-        changes += [DataExportsRemoved(export_ids=own)] if own else []
+        export_ids = tuple(
+            sorted(export.id for export in exports if export.kind is ExportKind.PERSON)
+        )
+        changes += [DataExportsRemoved(export_ids=export_ids)] if export_ids else []
     if user_id in state.alert_words:
         changes.append(AlertWordsChanged(user_id=user_id, words=()))
     if user_id in state.quiet_times:
@@ -150,10 +152,11 @@ def _own(state: State, user_id: int) -> list[AnyChange]:
     factors = list(state.second_factors.of_user[user_id])
     changes += second_factors.changes_removing(state, user_id, factors)
     if tokens := state.push_tokens.of_user[user_id]:
-        ids = tuple(sorted(one.id for one in tokens))
+        ids = tuple(sorted(token.id for token in tokens))
         changes.append(PushTokensRemoved(user_id=user_id, token_ids=ids))
     changes += [
-        DeviceRemoved(user_id=user_id, device_id=one.id) for one in state.devices.of_user[user_id]
+        DeviceRemoved(user_id=user_id, device_id=device.id)
+        for device in state.devices.of_user[user_id]
     ]
     return [*changes, *imports.samples_forgotten(state)]
 
@@ -166,7 +169,13 @@ def _emptied(context: CommandContext, target: User) -> list[AnyChange]:
         changes += profiles.emptied(context, target, fields)
     if target.id in state.statuses:
         changes.append(personal.status_removed(state, target.id))
-    pending = tuple(sorted(one.id for one in state.confirmations if one.user_id == target.id))
+    pending = tuple(
+        sorted(
+            confirmation.id
+            for confirmation in state.confirmations
+            if confirmation.user_id == target.id
+        )
+    )
     if pending:
         changes.append(ConfirmationsEnded(confirmation_ids=pending))
     settings = state.settings[target.id]

@@ -72,7 +72,7 @@ def recognize(
             address=address,
         )
     _usable(user)
-    if any(one.method == proven.method for one in state.identities.of_user[user.id]):
+    if any(identity.method == proven.method for identity in state.identities.of_user[user.id]):
         # The address was given to someone else, or the provider was set up anew.
         raise NotRecognized(
             "linked_elsewhere",
@@ -144,7 +144,7 @@ def _joined(
         full_name=free_name(state, proven.full_name, address),
         credential=credential,
         site=site,
-        role=min((role for role, one in rules.roles.items() if one in values), default=None),
+        role=min((role for role, text in rules.roles.items() if text in values), default=None),
         group_ids=tuple(
             group.id
             for name, value in rules.groups.items()
@@ -158,15 +158,18 @@ def _joined(
 
 def invitation_for(state: State, address: str, now: float) -> Invitation | None:
     """Return the newest usable invitation for the address."""
-    found = reversed(state.invitations.of_address[address.casefold()])
-    return next((one for one in found if admission.is_usable(state, one, now)), None)
+    invitations = reversed(state.invitations.of_address[address.casefold()])
+    return next(
+        (invitation for invitation in invitations if admission.is_usable(state, invitation, now)),
+        None,
+    )
 
 
 def free_name(state: State, proven: str, address: str, user_id: int | None = None) -> str:
     """Return a name for an account: the proven one, or one like it that no other account than
     `user_id` has. Raise NotRecognized if none is allowed."""
     local = address.partition("@")[0]
-    plain = "".join(one if one not in '*`\\>"@|' else " " for one in proven)
+    plain = "".join(text if text not in '*`\\>"@|' else " " for text in proven)
     plain = " ".join(plain.split())[: names.MAX_FULL_NAME].strip()
     for name in (plain, f"{plain} ({local})"[: names.MAX_FULL_NAME], local, f"{local} (new)"):
         try:
@@ -196,8 +199,8 @@ def link(context: CommandContext, user_id: int, proven: ProvenIdentity) -> list[
 
 def unlinked(state: State, user_id: int, method: str | None = None) -> list[IdentitiesUnlinked]:
     """Return the change that removes an account's links to the method, or to all, if any."""
-    own = state.identities.of_user[user_id]
-    ids = tuple(sorted(one.id for one in own if method in {None, one.method}))
+    identities = state.identities.of_user[user_id]
+    ids = tuple(sorted(identity.id for identity in identities if method in {None, identity.method}))
     return [IdentitiesUnlinked(user_id=user_id, identity_ids=ids)] if ids else []
 
 
@@ -205,7 +208,7 @@ def unlink(context: CommandContext, user_id: int, method: str | None = None) -> 
     """Remove an account's links to a sign-in method, or to all, so that the next sign-in finds it
     by its email address. Return how many there were. Only the operator can do this."""
     changes = unlinked(context.state, user_id, method)
-    return Decision(sum(len(one.identity_ids) for one in changes), changes)
+    return Decision(sum(len(change.identity_ids) for change in changes), changes)
 
 
 # Roles and groups
@@ -258,6 +261,6 @@ def _role(state: State, user: User, values: frozenset[str], roles: Mapping[Role,
 
 
 def _group(state: State, name: str) -> UserGroup | None:
-    found = state.groups.by_name.get(name.casefold())
-    group = None if found is None else state.groups[found]
+    group_id = state.groups.by_name.get(name.casefold())
+    group = None if group_id is None else state.groups[group_id]
     return None if group is None or group.is_system or group.deactivated else group

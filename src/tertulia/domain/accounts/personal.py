@@ -209,12 +209,12 @@ def _says_nothing_of_emoji(new: NewStatus) -> bool:
 
 
 def _text(text: str) -> str:
-    found = text.strip()
-    if len(found) > MAX_STATUS_TEXT:
+    stripped = text.strip()
+    if len(stripped) > MAX_STATUS_TEXT:
         raise Refused(f"A status can have at most {MAX_STATUS_TEXT} characters.")
-    if not names.is_printable(found):
+    if not names.is_printable(stripped):
         raise Refused("A status can't contain invisible characters.")
-    return found
+    return stripped
 
 
 def _emoji(state: State, new: NewStatus) -> Emoji:

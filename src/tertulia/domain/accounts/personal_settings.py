@@ -26,7 +26,7 @@ SILENCE: Final = "none"
 """Stands for no sound."""
 
 RULES: Final[Mapping[str, Any]] = {
-    name: one.type for name, one in declared_settings(PersonalSettings).items()
+    name: setting.type for name, setting in declared_settings(PersonalSettings).items()
 }
 """The type of each personal setting. `default_language` and `notification_sound` accept only listed
 values."""
@@ -37,14 +37,14 @@ def checked(name: str, value: Any) -> Any:
     invalid; KeyError for unknown settings."""
     kind = RULES[name]
     try:
-        found = msgspec.convert(value, kind)
+        converted = msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise Refused(f"Invalid value for a setting: {error}") from None
-    if name == "default_language" and found not in LANGUAGES:
+    if name == "default_language" and converted not in LANGUAGES:
         raise Refused("This language isn't available.")
-    if name == "notification_sound" and found not in {*NOTIFICATION_SOUNDS, SILENCE}:
+    if name == "notification_sound" and converted not in {*NOTIFICATION_SOUNDS, SILENCE}:
         raise Refused("This notification sound doesn't exist.")
-    return found
+    return converted
 
 
 def all_checked(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,9 +145,9 @@ def change_for(
     changes: list[AnyChange] = []
     names: dict[int, frozenset[str]] = {}
     for user in _targeted(context, targets):
-        own = settings_changed(context, user, settings) + users.changed(context, user, values)
-        names[user.id] = _names(own)
-        changes += own
+        changed = settings_changed(context, user, settings) + users.changed(context, user, values)
+        names[user.id] = _names(changed)
+        changes += changed
     return Decision(ChangedSettings(names=names), changes)
 
 
@@ -197,7 +197,7 @@ def settings_changed(
 
 
 def _names(changes: Iterable[AnyChange]) -> frozenset[str]:
-    return frozenset(name for one in changes for name in getattr(one, "values", ()))
+    return frozenset(name for change in changes for name in getattr(change, "values", ()))
 
 
 def _password_changed(context: CommandContext, password: PasswordChange) -> list[AnyChange]:
@@ -217,19 +217,19 @@ def _password_changed(context: CommandContext, password: PasswordChange) -> list
 
 def _targeted(context: CommandContext, targets: Targets) -> list[User]:
     state = context.state
-    found: dict[int, User] = {}
+    users: dict[int, User] = {}
     for user_id in targets.user_ids:
         user = permissions.visible_user(state, context.actor, user_id)
         if not user.is_active or user.is_bot:
             raise Refused(f"User {user_id} isn't an active person.")
-        found[user.id] = user
+        users[user.id] = user
     for group_id in targets.group_ids:
         group = state.groups.get(group_id)
         if group is None or group.deactivated:
             raise Refused(f"No user group with ID {group_id} exists.")
         for user in state.users:
             if user.is_active and not user.is_bot and state.memberships.holds(user, group_id):
-                found[user.id] = user
+                users[user.id] = user
     if targets.skip_if_already_edited:
-        return [u for u in found.values() if not state.settings[u.id].edited_by_owner]
-    return list(found.values())
+        return [u for u in users.values() if not state.settings[u.id].edited_by_owner]
+    return list(users.values())

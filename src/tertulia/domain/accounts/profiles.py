@@ -223,15 +223,15 @@ def _detailed(field: ProfileField, details: FieldDetails) -> ProfileField:
 def _choices(choices: Sequence[Choice]) -> tuple[Choice, ...]:
     if not choices:
         raise Refused("The field needs at least one option.")
-    found = tuple(msgspec.structs.replace(choice, text=choice.text.strip()) for choice in choices)
-    texts = [choice.text for choice in found]
+    result = tuple(msgspec.structs.replace(choice, text=choice.text.strip()) for choice in choices)
+    texts = [choice.text for choice in result]
     if any(not text or len(text) > MAX_CHOICE or not names.is_printable(text) for text in texts):
         raise Refused(f"Each option must have 1 to {MAX_CHOICE} visible characters.")
     if len({text.casefold() for text in texts}) < len(texts):
         raise Refused("Two options are the same.")
-    if any(not choice.key.strip() or len(choice.key) > MAX_CHOICE for choice in found):
+    if any(not choice.key.strip() or len(choice.key) > MAX_CHOICE for choice in result):
         raise Refused("An option has no key.")
-    return found
+    return result
 
 
 def _url_pattern(text: str) -> str:

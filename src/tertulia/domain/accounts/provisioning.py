@@ -136,8 +136,8 @@ def _links(
 
 def linked(state: State, user_id: int, method: str) -> str:
     """Return the account's ID at the method; empty if there is none."""
-    own = state.identities.of_user[user_id]
-    return next((one.subject for one in own if one.method == method), "")
+    identities = state.identities.of_user[user_id]
+    return next((identity.subject for identity in identities if identity.method == method), "")
 
 
 def remove(context: CommandContext, user_id: int) -> Decision[None]:

@@ -57,21 +57,27 @@ def subscribe(
     known = state.push_subscriptions.get(state.push_subscriptions.by_endpoint.get(new.endpoint))
     changes: list[AnyChange] = []
     if known is not None and known.user_id == actor.id:
-        one = msgspec.structs.replace(
+        subscription = msgspec.structs.replace(
             known,
             p256dh=new.p256dh,
             auth=new.auth,
             session_id=new.session_id,
             key_id=new.key_id,
         )
-        changes += [PushSubscribed(user_id=actor.id, subscription=one)] if one != known else []
-        return Decision(one, changes)
+        changes += (
+            [PushSubscribed(user_id=actor.id, subscription=subscription)]
+            if subscription != known
+            else []
+        )
+        return Decision(subscription, changes)
     if known is not None:
         changes.append(PushUnsubscribed(user_id=known.user_id, subscription_ids=(known.id,)))
-    own = sorted(one.id for one in state.push_subscriptions.of_user[actor.id])
-    if excess := tuple(own[: max(0, len(own) + 1 - MAX_SUBSCRIPTIONS)]):
+    subscription_ids = sorted(
+        subscription.id for subscription in state.push_subscriptions.of_user[actor.id]
+    )
+    if excess := tuple(subscription_ids[: max(0, len(subscription_ids) + 1 - MAX_SUBSCRIPTIONS)]):
         changes.append(PushUnsubscribed(user_id=actor.id, subscription_ids=excess))
-    one = PushSubscription(
+    subscription = PushSubscription(
         id=state.push_subscriptions.next_id(),
         user_id=actor.id,
         name=_name(new.name) or "Push",
@@ -82,7 +88,9 @@ def subscribe(
         session_id=new.session_id,
         key_id=new.key_id,
     )
-    return Decision(one, [*changes, PushSubscribed(user_id=actor.id, subscription=one)])
+    return Decision(
+        subscription, [*changes, PushSubscribed(user_id=actor.id, subscription=subscription)]
+    )
 
 
 def revise(
@@ -112,25 +120,29 @@ def revise(
 
 def unsubscribe(context: CommandContext, subscription_id: int) -> Decision[None]:
     """Remove one of the actor's subscriptions. Raise NoSuchItem for others."""
-    one = own(context, subscription_id)
-    return Decision(None, (PushUnsubscribed(user_id=one.user_id, subscription_ids=(one.id,)),))
+    subscription = own(context, subscription_id)
+    return Decision(
+        None, (PushUnsubscribed(user_id=subscription.user_id, subscription_ids=(subscription.id,)),)
+    )
 
 
 def forget_gone(context: CommandContext, subscription_id: int, endpoint: str) -> Decision[None]:
     """Remove a subscription whose endpoint the push service no longer knows, unless it has another
     endpoint by now."""
-    one = context.state.push_subscriptions.get(subscription_id)
-    if one is None or one.endpoint != endpoint:
+    subscription = context.state.push_subscriptions.get(subscription_id)
+    if subscription is None or subscription.endpoint != endpoint:
         return Decision(None)
-    return Decision(None, (PushUnsubscribed(user_id=one.user_id, subscription_ids=(one.id,)),))
+    return Decision(
+        None, (PushUnsubscribed(user_id=subscription.user_id, subscription_ids=(subscription.id,)),)
+    )
 
 
 def own(context: CommandContext, subscription_id: int) -> PushSubscription:
     """Return the actor's subscription. Raise NoSuchItem for others."""
-    one = context.state.push_subscriptions.get(subscription_id)
-    if one is None or one.user_id != context.actor.id:
+    subscription = context.state.push_subscriptions.get(subscription_id)
+    if subscription is None or subscription.user_id != context.actor.id:
         raise NoSuchItem("push subscription")
-    return one
+    return subscription
 
 
 def found(context: CommandContext, subscription_id: int) -> Decision[PushSubscription]:
@@ -140,8 +152,8 @@ def found(context: CommandContext, subscription_id: int) -> Decision[PushSubscri
 
 def listed(context: CommandContext) -> Decision[list[PushSubscription]]:
     """Return the actor's subscriptions, newest first."""
-    found = context.state.push_subscriptions.of_user[context.actor.id]
-    return Decision(sorted(found, key=lambda one: -one.id))
+    subscriptions = context.state.push_subscriptions.of_user[context.actor.id]
+    return Decision(sorted(subscriptions, key=lambda subscription: -subscription.id))
 
 
 def decoded(text: str) -> bytes:

@@ -43,13 +43,13 @@ PENDING_SECONDS: Final = 3600
 
 def of_user(state: State, user_id: int) -> list[SecondFactor]:
     """Return the account's second factors in use, oldest first."""
-    found = [one for one in state.second_factors.of_user[user_id] if not one.is_pending]
-    return sorted(found, key=lambda one: one.id)
+    factors = [factor for factor in state.second_factors.of_user[user_id] if not factor.is_pending]
+    return sorted(factors, key=lambda factor: factor.id)
 
 
 def has_any(state: State, user_id: int) -> bool:
     """Whether the account needs a second factor to sign in."""
-    return any(not one.is_pending for one in state.second_factors.of_user[user_id])
+    return any(not factor.is_pending for factor in state.second_factors.of_user[user_id])
 
 
 def required_from(state: State, user: User) -> int | None:
@@ -88,9 +88,9 @@ def ends_session(state: State, session: Session, now: float) -> bool:
 
 def pending(state: State, user_id: int, now: float) -> SecondFactor | None:
     """Return the authenticator app that the account is setting up, if any."""
-    for one in state.second_factors.of_user[user_id]:
-        if one.is_pending and now < one.created_at + PENDING_SECONDS:
-            return one
+    for factor in state.second_factors.of_user[user_id]:
+        if factor.is_pending and now < factor.created_at + PENDING_SECONDS:
+            return factor
     return None
 
 
@@ -119,7 +119,7 @@ def prepare_totp(context: CommandContext, sealed: str, name: str) -> Decision[Se
         proof=Totp(sealed=sealed),
         is_pending=True,
     )
-    begun = [one.id for one in state.second_factors.of_user[actor.id] if one.is_pending]
+    begun = [factor.id for factor in state.second_factors.of_user[actor.id] if factor.is_pending]
     changed = SecondFactorPrepared(factor=factor, replaced_ids=tuple(sorted(begun)))
     return Decision(factor, (changed,))
 
@@ -264,7 +264,7 @@ def use_passkey(context: CommandContext, use: PasskeyUse) -> Decision[None]:
     passkey = factor.proof
     if not isinstance(passkey, Passkey) or passkey.sign_count >= max(use.sign_count, 1):
         raise WrongCode(UNKNOWN_PASSKEY)
-    lasting = [one for one in passkey.used_challenges if one[1] >= context.now]
+    lasting = [challenge for challenge in passkey.used_challenges if challenge[1] >= context.now]
     if any(challenge == use.challenge for challenge, _ in lasting):
         raise WrongCode("This sign-in was already used. Try again.")
     if len(lasting) >= MAX_CHALLENGES:
@@ -323,7 +323,7 @@ def _removed(
     state: State, user: User, factors: Sequence[SecondFactor], site: str
 ) -> Decision[None]:
     mails: list[Mail] = []
-    if any(not one.is_pending for one in factors):
+    if any(not factor.is_pending for factor in factors):
         mails = users.emails_to(MailKind.SECOND_FACTOR_REMOVED, user, site)
     return Decision(None, changes_removing(state, user.id, factors), mails)
 
@@ -332,11 +332,11 @@ def changes_removing(
     state: State, user_id: int, factors: Sequence[SecondFactor]
 ) -> list[AnyChange]:
     """Return the changes that remove the factors, and the recovery codes with the last one."""
-    ids = {one.id for one in factors}
+    ids = {factor.id for factor in factors}
     changes: list[AnyChange] = []
     if ids:
         changes.append(SecondFactorsRemoved(user_id=user_id, factor_ids=tuple(sorted(ids))))
-    left = any(one.id not in ids for one in of_user(state, user_id))
+    left = any(factor.id not in ids for factor in of_user(state, user_id))
     if user_id in state.recovery_codes and not left:
         none = RecoveryCodes(user_id=user_id, digests=(), created_at=0)
         changes.append(RecoveryCodesChanged(codes=none))

@@ -91,13 +91,13 @@ def _begun(
         address=new.address,
         provider_session=new.provider_session,
     )
-    over = {one.id: one for one in ending}
+    over = {session.id: session for session in ending}
     replaced = state.sessions.get(new.replaced_id)
     if replaced is not None:
         over[replaced.id] = replaced
-    left = [one for one in state.sessions.of_user[actor.id] if one.id not in over]
-    left.sort(key=lambda one: (one.used_at, one.id))
-    over |= {one.id: one for one in left[: max(0, len(left) + 1 - MAX_SESSIONS)]}
+    left = [session for session in state.sessions.of_user[actor.id] if session.id not in over]
+    left.sort(key=lambda session: (session.used_at, session.id))
+    over |= {session.id: session for session in left[: max(0, len(left) + 1 - MAX_SESSIONS)]}
     return Decision(
         session,
         [
@@ -142,8 +142,10 @@ def is_stale(session: Session, now: float) -> bool:
 def own(context: CommandContext, longest: int | None) -> Decision[list[Session]]:
     """Return the actor's sessions that haven't expired, newest first. `longest` is as in
     `Session.lasts`."""
-    found = context.state.sessions.of_user[context.actor.id]
-    return Decision([one for one in reversed(found) if one.lasts(context.now, longest)])
+    sessions = context.state.sessions.of_user[context.actor.id]
+    return Decision(
+        [session for session in reversed(sessions) if session.lasts(context.now, longest)]
+    )
 
 
 # Resetting passwords

@@ -11,20 +11,20 @@ from tertulia.state.state import State
 
 def end_sessions(sessions: Iterable[Session]) -> list[SessionsEnded]:
     """Return the change that ends the sessions, if any."""
-    over = sorted(sessions, key=lambda one: one.id)
+    over = sorted(sessions, key=lambda session: session.id)
     if not over:
         return []
     return [
         SessionsEnded(
-            session_ids=tuple(one.id for one in over),
-            user_ids=tuple(sorted({one.user_id for one in over})),
+            session_ids=tuple(session.id for session in over),
+            user_ids=tuple(sorted({session.user_id for session in over})),
         )
     ]
 
 
 def end_all_sessions(state: State, user_id: int, but: int | None = None) -> list[SessionsEnded]:
     """Return the change that ends all sessions of an account, except `but`."""
-    return end_sessions(one for one in state.sessions.of_user[user_id] if one.id != but)
+    return end_sessions(session for session in state.sessions.of_user[user_id] if session.id != but)
 
 
 def end_access_keys(state: State, user_id: int) -> list[AccessKeysEnded]:
@@ -36,8 +36,10 @@ def end_access_keys(state: State, user_id: int) -> list[AccessKeysEnded]:
 def end_pushes(state: State, user_id: int) -> list[PushUnsubscribed]:
     """Return the change that ends push notifications to programs that use the account's API key, if
     any. Those to browsers end with their sessions."""
-    own = state.push_subscriptions.of_user[user_id]
-    ids = tuple(sorted(one.id for one in own if one.session_id is None))
+    subscriptions = state.push_subscriptions.of_user[user_id]
+    ids = tuple(
+        sorted(subscription.id for subscription in subscriptions if subscription.session_id is None)
+    )
     return [PushUnsubscribed(user_id=user_id, subscription_ids=ids)] if ids else []
 
 
@@ -66,9 +68,9 @@ def end_of_provider(
     else:
         candidates = state.sessions.of_provider[method, provider_session]
     over = [
-        one
-        for one in candidates
-        if one.method == method and provider_session in {"", one.provider_session}
+        candidate
+        for candidate in candidates
+        if candidate.method == method and provider_session in {"", candidate.provider_session}
     ]
     return Decision(len(over), end_sessions(over))
 
@@ -81,5 +83,5 @@ def next_expiry(state: State, now: float) -> float | None:
 
 def expire(context: CommandContext) -> Decision[None]:
     """End expired sessions."""
-    over = [one for one in context.state.sessions if one.expires_at <= context.now]
+    over = [session for session in context.state.sessions if session.expires_at <= context.now]
     return Decision(None, end_sessions(over))

@@ -243,8 +243,8 @@ def preview_welcome(context: CommandContext, render: Render, text: str) -> Decis
 
 
 def _welcome_of(state: State, invitation: Invitation | None) -> str:
-    own = None if invitation is None else invitation.welcome_text
-    return _welcome(state, state.realm.welcome_message_custom_text if own is None else own)
+    welcome = None if invitation is None else invitation.welcome_text
+    return _welcome(state, state.realm.welcome_message_custom_text if welcome is None else welcome)
 
 
 def _welcome(state: State, more: str) -> str:
@@ -270,7 +270,7 @@ class PasswordRules(Struct, frozen=True, kw_only=True):
     is_breached: Callable[[str], bool] = lambda text: False
     """Whether a password is in a list that attackers try."""
 
-    def require(self, text: str, own: Iterable[str] = ()) -> str:
+    def require(self, text: str, personal: Iterable[str] = ()) -> str:
         """Return the password. Raise Refused if it's too short, too long, or too easy to guess.
         `own` is what others know about its person: address, name, organization. None of these is
         ever allowed.
@@ -279,14 +279,14 @@ class PasswordRules(Struct, frozen=True, kw_only=True):
         """
         if not self.min_length <= len(text) <= MAX_LENGTH:
             raise Refused(f"Passwords must have {self.min_length} to {MAX_LENGTH} characters.")
-        own = tuple(own)
-        if not _cores(text).isdisjoint(core for one in own for core in _own_cores(one)):
+        personal = tuple(personal)
+        if not _cores(text).isdisjoint(core for text in personal for core in _own_cores(text)):
             raise Refused(
                 "This password is too easy to guess because it's your email address, your"
                 " name, or the organization's name. Use a few words that have nothing to do"
                 " with these."
             )
-        if self.min_guesses and _guesses(text, own) < self.min_guesses:
+        if self.min_guesses and _guesses(text, personal) < self.min_guesses:
             raise Refused(
                 "This password is too easy to guess. Use a few words that don't belong together."
             )
@@ -298,9 +298,9 @@ class PasswordRules(Struct, frozen=True, kw_only=True):
         return text
 
 
-def _own_cores(own: str) -> set[str]:
+def _own_cores(word: str) -> set[str]:
     """Return the cores of a name, or of an address and its local part."""
-    return _cores(own) | _cores(own.partition("@")[0])
+    return _cores(word) | _cores(word.partition("@")[0])
 
 
 def _cores(text: str) -> set[str]:
@@ -310,19 +310,19 @@ def _cores(text: str) -> set[str]:
     return {plain, plain.strip("0123456789")} - {""}
 
 
-def _guesses(text: str, own: Iterable[str]) -> int:
+def _guesses(text: str, personal: Iterable[str]) -> int:
     from zxcvbn import zxcvbn  # type: ignore[import-untyped]  # Slow to import.
 
     # Full-width letters are as easy to guess as others.
     forms = {text[:_JUDGED], unicodedata.normalize("NFKC", text[:_JUDGED])[:_JUDGED]}
-    known = sorted(_known(own))
+    known = sorted(_known(personal))
     return min(int(zxcvbn(form, user_inputs=known)["guesses"]) for form in forms)
 
 
-def _known(own: Iterable[str]) -> set[str]:
+def _known(personal: Iterable[str]) -> set[str]:
     """Return the texts and the words in them."""
     words: set[str] = set()
-    for text in own:
+    for text in personal:
         plain = text.casefold()[:200]
         for mark in "@.-_+":
             plain = plain.replace(mark, " ")

@@ -171,7 +171,9 @@ def free_name(state: State, text: str, user_id: int | None = None) -> str:
     names.require_unlike(name, (bot.full_name for bot in bots if bot.is_system_bot))
     by_name = state.users.by_name
     for taken in names.alike_among(name, by_name):
-        if not any(state.users[one].is_active for one in by_name.keys(taken) if one != user_id):
+        if not any(
+            state.users[value].is_active for value in by_name.keys(taken) if value != user_id
+        ):
             continue
         if state.realm.require_unique_names:
             raise Refused(
@@ -326,7 +328,9 @@ def _with_bots(
             rights[bot.id] = (int(roles[0]), int(roles[1]))
         ended += [
             subscription_changes.unsubscribed(ahead, channel, [after_bot])
-            for channel in (ahead.channels[one] for one in ahead.channel_ids_of(bot.id))
+            for channel in (
+                ahead.channels[channel_id] for channel_id in ahead.channel_ids_of(bot.id)
+            )
             if not channel_access.bot_may_be_in(ahead, after_bot, channel)
         ]
     others = [bot.id for bot in bots if bot.id != after.id]

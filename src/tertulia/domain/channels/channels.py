@@ -79,7 +79,7 @@ def known(state: State, actor: User, channel_id: int) -> Channel:
 def check_unlike(others: Iterable[Channel], name: str, *, but: int | None = None) -> None:
     """Raise Refused for a name that looks like another of these channels' names, except for the
     channel `but`."""
-    names_of_others = (one.name for one in others if one.id != but)
+    names_of_others = (other.name for other in others if other.id != but)
     if next(names.alike_among(name, names_of_others), None) is not None:
         raise Refused(f"Another channel has a similar name: '{name}'.")
 

@@ -24,14 +24,14 @@ def color_for(state: State, user_id: int, taken: Iterable[str] = ()) -> str:
     """Return the first color that none of the user's newest subscriptions has. `taken` are colors
     assigned in this command. If each color is in use, take turns."""
     # Called for thousands of people, each with up to thousands of subscriptions.
-    own = state.subscriptions.of_user[user_id]
+    subscriptions = state.subscriptions.of_user[user_id]
     given = [*taken]
-    newest = islice(reversed(cast(dict[int, Subscription], own).values()), len(COLORS))
+    newest = islice(reversed(cast(dict[int, Subscription], subscriptions).values()), len(COLORS))
     used = {*given, *map(_COLOR, newest)}
     for color in COLORS:
         if color not in used:
             return color
-    return COLORS[(len(own) + len(given)) % len(COLORS)]
+    return COLORS[(len(subscriptions) + len(given)) % len(COLORS)]
 
 
 def subscribed(

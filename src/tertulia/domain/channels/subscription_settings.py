@@ -47,17 +47,17 @@ def set_properties(
     values.
     """
     changes = []
-    for one in given:
-        if not context.state.is_subscribed(context.actor.id, one.channel_id):
-            raise Refused(f"You aren't subscribed to channel {one.channel_id}.")
-        name, value = _checked(one)
+    for subscription_property in given:
+        if not context.state.is_subscribed(context.actor.id, subscription_property.channel_id):
+            raise Refused(f"You aren't subscribed to channel {subscription_property.channel_id}.")
+        name, value = _checked(subscription_property)
         changes.append(
             SubscriptionChanged(
-                channel_id=one.channel_id,
+                channel_id=subscription_property.channel_id,
                 user_id=context.actor.id,
                 property=name,
                 value=value,
-                archived=context.state.channels[one.channel_id].is_archived,
+                archived=context.state.channels[subscription_property.channel_id].is_archived,
             )
         )
     return Decision(None, changes)

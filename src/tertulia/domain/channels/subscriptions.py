@@ -73,7 +73,7 @@ def accounts(context: CommandContext, principals: Principals) -> list[User]:
     state, actor = context.state, context.actor
     if principals is None:
         return [actor]
-    found: dict[int, User] = {}
+    users: dict[int, User] = {}
     sees_all = permissions.sees_everybody(state, actor)
     for principal in principals:
         user = state.users.get(principal)
@@ -84,8 +84,8 @@ def accounts(context: CommandContext, principals: Principals) -> list[User]:
             or not (sees_all or permissions.sees_user(state, actor, user))
         ):
             raise Refused(f"User {principal} doesn't exist.")
-        found[user.id] = user
-    return list(found.values())
+        users[user.id] = user
+    return list(users.values())
 
 
 def _check_size(channel_count: int, people: Sequence[User]) -> None:
@@ -217,8 +217,10 @@ def notify_subscribed(
     state = context.state
     messages = []
     for user_id, named in subscribed.items():
-        found = (state.channel_named(name) for name in named)
-        new_to = [one for one in found if one and state.is_subscribed(user_id, one.id)]
+        channels = (state.channel_named(name) for name in named)
+        new_to = [
+            channel for channel in channels if channel and state.is_subscribed(user_id, channel.id)
+        ]
         if new_to and user_id != context.actor.id and not state.users[user_id].is_bot:
             messages.append(bot_messages.subscribed_by(context.actor, user_id, new_to))
     return Decision(True, [*bot_messages.post(context, messages, render)])
@@ -226,10 +228,10 @@ def notify_subscribed(
 
 def each_once(wanted: Iterable[NewChannel]) -> list[NewChannel]:
     """Return those with different names. Raise Refused for invalid names."""
-    found: dict[str, NewChannel] = {}
+    channels: dict[str, NewChannel] = {}
     for new in wanted:
-        found.setdefault(names.channel_name(new.name).casefold(), new)
-    return list(found.values())
+        channels.setdefault(names.channel_name(new.name).casefold(), new)
+    return list(channels.values())
 
 
 def _known(context: CommandContext, new: NewChannel) -> Channel | None:
@@ -257,13 +259,13 @@ def _existing(context: CommandContext, new: NewChannel, wanted: SubscribeRequest
 def _may_subscribe(context: CommandContext, people: Sequence[User], channel: Channel) -> bool:
     state, actor = context.state, context.actor
     is_new = channel.id not in state.channels
-    own = is_new or channel_access.reads_channel(state, actor, channel)
+    reads = is_new or channel_access.reads_channel(state, actor, channel)
     others = (
         channel_access.may_add_subscribers(state, actor, channel)
         if is_new
         else channel_access.may_subscribe_others(state, actor, channel)
     )
-    return all(own if user.id == actor.id else others for user in people) and _bots_may_be_in(
+    return all(reads if user.id == actor.id else others for user in people) and _bots_may_be_in(
         context, people, channel
     )
 
@@ -349,14 +351,14 @@ def unsubscribe(
     state = context.state
     people = accounts(context, principals)
     _check_size(len(channel_names), people)
-    found: dict[int, Channel] = {}
+    channels: dict[int, Channel] = {}
     for name in channel_names:
         channel = _open_to_unsubscribe(context, name, people)
-        found[channel.id] = channel
+        channels[channel.id] = channel
     removed: list[str] = []
     not_removed: list[str] = []
     changes: list[AnyChange] = []
-    for channel in found.values():
+    for channel in channels.values():
         leaving = [user for user in people if state.is_subscribed(user.id, channel.id)]
         if len(leaving) < len(people):
             not_removed.append(channel.name)
@@ -392,14 +394,14 @@ def check_unsubscribe(context: CommandContext, name: str, principals: Principals
 def _with_bots(state: State, channel: Channel, leaving: Sequence[User]) -> list[User]:
     """Return these subscribers, and the bots of guests among them, which can't read more than their
     owners."""
-    found = {user.id: user for user in leaving}
+    users = {user.id: user for user in leaving}
     for user in leaving:
         if not permissions.is_guest(state, user) or channel_access.open_to_spectators(channel):
             continue
         for bot in state.users.bots_of(user.id):
             if state.is_subscribed(bot.id, channel.id):
-                found[bot.id] = bot
-    return list(found.values())
+                users[bot.id] = bot
+    return list(users.values())
 
 
 class SubscriptionExchange(Struct, frozen=True, kw_only=True):

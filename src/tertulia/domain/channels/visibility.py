@@ -31,7 +31,7 @@ def compared(
 ) -> tuple[ChannelSight, ...]:
     """Return which of these accounts gain or lose sight of these channels between the two
     states."""
-    found = []
+    result = []
     for channel in channels:
         gained: list[int] = []
         lost: list[int] = []
@@ -40,7 +40,7 @@ def compared(
             if saw is not channel_access.sees_channel(after, after.users[user_id], channel):
                 (lost if saw else gained).append(user_id)
         if gained or lost:
-            found.append(
+            result.append(
                 ChannelSight(
                     channel_id=channel.id,
                     gained=tuple(sorted(gained)),
@@ -49,18 +49,18 @@ def compared(
                     archived=channel.is_archived,
                 )
             )
-    return tuple(found)
+    return tuple(result)
 
 
 def supergroups(state: State, group_id: int) -> frozenset[int]:
     """Return the group and every group that contains it, directly or through others."""
-    found = {group_id}
+    result = {group_id}
     grown = True
     while grown:
-        above = {g.id for g in state.groups if not found.isdisjoint(g.subgroups)}
-        grown = not above <= found
-        found |= above
-    return frozenset(found)
+        above = {g.id for g in state.groups if not result.isdisjoint(g.subgroups)}
+        grown = not above <= result
+        result |= above
+    return frozenset(result)
 
 
 def _opened_to(channel: Channel, group_ids: frozenset[int]) -> bool:

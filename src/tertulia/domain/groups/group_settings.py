@@ -60,13 +60,13 @@ def _setting(
 
 REALM_SETTINGS: Final[Mapping[str, PermissionSetting]] = {
     name: _setting(
-        SystemGroup(one.default).name.lower(),
-        everyone=one.setting.everyone,
-        nobody=one.setting.nobody,
-        only=one.setting.only,
+        SystemGroup(setting.default).name.lower(),
+        everyone=setting.setting.everyone,
+        nobody=setting.setting.nobody,
+        only=setting.setting.only,
     )
-    for name, one in sorted(declared_settings(Realm).items())
-    if isinstance(one.setting, Permission)
+    for name, setting in sorted(declared_settings(Realm).items())
+    if isinstance(setting.setting, Permission)
 }
 
 CHANNEL_SETTINGS: Final[Mapping[str, PermissionSetting]] = {

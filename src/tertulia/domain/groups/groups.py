@@ -66,11 +66,11 @@ def known(state: State, group_id: int) -> UserGroup:
 def in_use(state: State, group_ids: Iterable[int]) -> tuple[int, ...]:
     """Return the groups, each once, ascending. Raise Refused if one doesn't exist or is
     deactivated."""
-    found = tuple(sorted(set(group_ids)))
-    for group_id in found:
+    result = tuple(sorted(set(group_ids)))
+    for group_id in result:
         if known(state, group_id).deactivated:
             raise Refused(f"No user group with ID {group_id} exists.")
-    return found
+    return result
 
 
 def members(context: CommandContext, user_ids: tuple[int, ...]) -> tuple[int, ...]:
@@ -92,7 +92,7 @@ def managed(context: CommandContext, group_id: int) -> UserGroup:
 
 def _free_name(state: State, text: str, group_id: int | None = None) -> str:
     name = names.group_name(text)
-    others = (one.name for one in state.groups if one.id != group_id)
+    others = (group.name for group in state.groups if group.id != group_id)
     if next(lookalikes.alike_among(name, others), None) is not None:
         raise Refused(f"A group named '{name}' already exists.")
     return name
@@ -112,9 +112,9 @@ def create(context: CommandContext, new: NewGroup) -> Decision[UserGroup]:
         permissions.may_create_groups(state, actor), "You don't have permission to create groups."
     )
     quotas.check(state, actor, quotas.GROUPS)
-    own = Members((actor.id,), ())
+    creator = Members((actor.id,), ())
     settings: dict[str, GroupSetting] = {
-        name: own
+        name: creator
         for name, rule in GROUP_SETTINGS.items()
         if rule.default_group_name == GROUP_CREATOR
     }
@@ -291,8 +291,8 @@ def _with_sight(
 
 def _check_permitted(context: CommandContext, group: UserGroup, edit: MembersEdit) -> None:
     state, actor = context.state, context.actor
-    own = {actor.id}
-    if edit.add_groups or set(edit.add) - own:
+    creator = {actor.id}
+    if edit.add_groups or set(edit.add) - creator:
         permissions.require(
             permissions.may_add_members(state, actor, group),
             "You don't have permission to add members to this group.",
@@ -302,7 +302,7 @@ def _check_permitted(context: CommandContext, group: UserGroup, edit: MembersEdi
             permissions.may_join(state, actor, group),
             "You don't have permission to join this group.",
         )
-    if edit.remove_groups or set(edit.remove) - own:
+    if edit.remove_groups or set(edit.remove) - creator:
         permissions.require(
             permissions.may_remove_members(state, actor, group),
             "You don't have permission to remove members from this group.",
@@ -317,11 +317,11 @@ def _check_permitted(context: CommandContext, group: UserGroup, edit: MembersEdi
 def _new_members(
     context: CommandContext, group: UserGroup, user_ids: tuple[int, ...]
 ) -> tuple[int, ...]:
-    found = members(context, user_ids)
-    for user_id in found:
+    new_members = members(context, user_ids)
+    for user_id in new_members:
         if user_id in context.state.groups.named_members[group.id]:
             raise Refused(f"User {user_id} is already in the group.")
-    return found
+    return new_members
 
 
 def _present_members(state: State, group: UserGroup, user_ids: Iterable[int]) -> tuple[int, ...]:
@@ -334,21 +334,21 @@ def _present_members(state: State, group: UserGroup, user_ids: Iterable[int]) ->
 
 
 def _new_subgroups(state: State, group: UserGroup, group_ids: Iterable[int]) -> tuple[int, ...]:
-    found = in_use(state, group_ids)
-    for group_id in found:
+    new_subgroups = in_use(state, group_ids)
+    for group_id in new_subgroups:
         if group_id in group.subgroups:
             raise Refused(f"Group {group_id} is already in the group.")
         if group_id == group.id or group.id in state.memberships.subgroups(group_id):
             raise Refused(f"Group {group_id} contains this group, so you can't add it.")
-    return found
+    return new_subgroups
 
 
 def _present_subgroups(group: UserGroup, group_ids: Iterable[int]) -> tuple[int, ...]:
-    found = tuple(sorted(set(group_ids)))
-    for group_id in found:
+    result = tuple(sorted(set(group_ids)))
+    for group_id in result:
         if group_id not in group.subgroups:
             raise Refused(f"Group {group_id} isn't in the group.")
-    return found
+    return result
 
 
 def visibility_changes(

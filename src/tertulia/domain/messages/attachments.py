@@ -38,12 +38,12 @@ def storage_use(state: State, user: User) -> StorageUse:
     """Return the storage use of the person, or of the bot's owner. The server's own bots have no
     limit, and keep no files."""
     person = state.users.person_of(user)
-    own = person.upload_quota_mib
-    mib = state.realm.upload_quota_per_user_mib if own is None else own
+    quota = person.upload_quota_mib
+    mib = state.realm.upload_quota_per_user_mib if quota is None else quota
     return StorageUse(
         used=sum(state.uploads.space_of(one) for one in state.users.accounts_of(person)),
         limit=None if person.is_bot or mib is None or mib == UNLIMITED else mib * MIB,
-        own_limit_mib=own,
+        own_limit_mib=quota,
     )
 
 
@@ -60,7 +60,7 @@ def check_upload_quota(
     room = storage_use(state, user)
     if room.limit is not None:
         accounts = state.users.accounts_of(state.users.person_of(user))
-        used = room.used + sum(reserved.get(one, 0) for one in accounts)
+        used = room.used + sum(reserved.get(account, 0) for account in accounts)
         if used + size > room.limit:
             raise UploadQuotaReached(left=room.limit - used, of_person=True)
     used = state.uploads.space_used + sum(reserved.values())
@@ -240,8 +240,10 @@ def remove_unlinked(context: CommandContext, attachment_ids: Collection[int]) ->
     """Remove those of the attachments that no message links."""
     state = context.state
     known = [state.attachments[id_] for id_ in sorted(attachment_ids) if id_ in state.attachments]
-    unlinked = [one for one in known if not state.uploads.claims_of.count(one.id)]
-    return Decision(None, [_removed(one) for one in unlinked])
+    unlinked = [
+        attachment for attachment in known if not state.uploads.claims_of.count(attachment.id)
+    ]
+    return Decision(None, [_removed(attachment) for attachment in unlinked])
 
 
 def files_deleted(context: CommandContext, attachment_ids: Collection[int]) -> Decision[None]:
@@ -255,13 +257,13 @@ def files_deleted(context: CommandContext, attachment_ids: Collection[int]) -> D
 
 def linked(state: State, content: str) -> Sequence[Attachment]:
     """Return the existing files that the content links, each once."""
-    found: dict[int, Attachment] = {}
+    attachments: dict[int, Attachment] = {}
     for paths in linked_paths(content):
         known = (state.uploads.at_path(path) for path in paths)
-        attachment = next((one for one in known if one is not None), None)
+        attachment = next((attachment for attachment in known if attachment is not None), None)
         if attachment is not None:
-            found[attachment.id] = attachment
-    return list(found.values())
+            attachments[attachment.id] = attachment
+    return list(attachments.values())
 
 
 def claimed(

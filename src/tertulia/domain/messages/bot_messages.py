@@ -95,26 +95,26 @@ def channels_created(
     """Return the messages about new channels: one in each, and one about the public ones in the
     channel for announcements."""
     state = context.state
-    found: list[BotMessage] = []
+    sent: list[BotMessage] = []
     public = [channel for channel in channels if not channel.is_private]
     board = state.channels.get(state.realm.new_channel_announcements_channel_id)
     if announce and public and board is not None and not board.is_archived:
         what = "a new channel" if len(public) == 1 else "new channels"
         text = f"{person(context.actor)} created {what}: {_links(public)}."
-        found.append(in_channel(state, board, text, NEW_CHANNELS))
+        sent.append(in_channel(state, board, text, NEW_CHANNELS))
     if state.realm.send_channel_events_messages:
         for channel in channels:
             text = f"**{privacy(channel)}** channel created by {person(context.actor)}."
             if channel.description:
                 text += f" **Description:**\n{quoted(channel.description)}"
-            found.append(in_channel(state, channel, text))
-    return found
+            sent.append(in_channel(state, channel, text))
+    return sent
 
 
 def subscribed_by(actor: User, user_id: int, channels: Sequence[Channel]) -> BotMessage:
     """Return the message to a user whom someone else subscribed to channels."""
-    one = len(channels) == 1
-    which = f"channel {_links(channels)}" if one else f"channels {_links(channels)}"
+    is_single = len(channels) == 1
+    which = f"channel {_links(channels)}" if is_single else f"channels {_links(channels)}"
     text = f"{person(actor)} subscribed you to the {which}."
     return BotMessage(ToPeople(frozenset({user_id})), text)
 

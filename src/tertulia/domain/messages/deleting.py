@@ -101,8 +101,8 @@ def kept_since(state: State, channel_id: int | None, now: float) -> int | None:
 
 
 def _require_unchanged(state: State, doomed: MessagesToDelete) -> None:
-    found = doomed.messages
-    things = (*(m.id for m in found), *{m.conversation for m in found})
+    messages = doomed.messages
+    things = (*(m.id for m in messages), *{m.conversation for m in messages})
     if state.recent_writes.since(doomed.seq, things):
         raise Conflict
 
@@ -116,24 +116,24 @@ def deleted(state: State, doomed: MessagesToDelete) -> tuple[MessagesDeleted, ..
 def _part_deleted(state: State, doomed: MessagesToDelete, begin: int) -> MessagesDeleted:
     """Return the change that deletes one entry's messages, starting with that one, once later ones
     are gone."""
-    one = doomed.messages[0]
+    message = doomed.messages[0]
     every = [message.id for message in doomed.messages]
     left, ids = every[:begin], tuple(every[begin : begin + _OF_ENTRY])
     part = frozenset(ids)
     alike: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for user_id, flags in sorted(doomed.flags.items()):
-        alike[tuple(sorted(one for one in flags if one in part))].append(user_id)
+        alike[tuple(sorted(flag for flag in flags if flag in part))].append(user_id)
     holders = tuple((held, tuple(users)) for held, users in alike.items() if held)
-    if one.channel_id is None:
+    if message.channel_id is None:
         return MessagesDeleted(
             message_ids=ids,
-            direct_id=one.direct_id,
+            direct_id=message.direct_id,
             direct_last_id=max(doomed.direct_last_id, *left[-1:], 0),
             holders=holders,
             detached=state.uploads.linked_by(ids),
         )
-    channel = state.channels[one.channel_id]
-    topic = state.topics[(channel.id, topic_key(one.topic))]
+    channel = state.channels[message.channel_id]
+    topic = state.topics[(channel.id, topic_key(message.topic))]
     gone = frozenset(every[begin:])
     rest = topics.without(topic, doomed.excerpt, gone)
     firsts = {}
@@ -142,7 +142,7 @@ def _part_deleted(state: State, doomed: MessagesToDelete, begin: int) -> Message
     return MessagesDeleted(
         message_ids=ids,
         channel_id=channel.id,
-        topic=one.topic,
+        topic=message.topic,
         topics=() if rest is None else (rest,),
         emptied=((topic.channel_id, topic.key),) if rest is None else (),
         first_message_ids=firsts,
@@ -155,18 +155,18 @@ def _require_right(context: CommandContext, message: Message) -> None:
     state, actor, realm, now = context.state, context.actor, context.state.realm, context.now
     channel = state.channels.get(message.channel_id)
     any_one = [realm.can_delete_any_message_group]
-    own = [realm.can_delete_own_message_group]
+    allowed = [realm.can_delete_own_message_group]
     if channel is not None:
         if channel.is_archived:
             raise Refused("You can't delete messages in an archived channel.")
         any_one.append(channel.can_delete_any_message_group)
-        own.append(channel.can_delete_own_message_group)
+        allowed.append(channel.can_delete_own_message_group)
     if any(permissions.holds(state, actor, setting) for setting in any_one):
         return
     sender = state.users[message.sender_id]
     is_own = sender.id == actor.id or (sender.bot is not None and sender.bot.owner_id == actor.id)
     permissions.require(
-        is_own and any(permissions.holds(state, actor, setting) for setting in own),
+        is_own and any(permissions.holds(state, actor, setting) for setting in allowed),
         "You don't have permission to delete this message.",
     )
     limit = realm.message_content_delete_limit_seconds

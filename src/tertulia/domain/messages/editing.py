@@ -34,13 +34,13 @@ class LoadedMessage(Struct, frozen=True, kw_only=True):
     """Whether it's a poll, a to-do list, or a form."""
 
 
-def require_current(context: CommandContext, found: LoadedMessage, *more: object) -> Message:
+def require_current(context: CommandContext, loaded: LoadedMessage, *more: object) -> Message:
     """Return the message if the actor can read it. Raise Conflict if it, or one of the other items,
     has changed since; NoSuchMessage if the actor can't read it."""
-    if context.state.recent_writes.since(found.seq, (*entries_of(found.message), *more)):
+    if context.state.recent_writes.since(loaded.seq, (*entries_of(loaded.message), *more)):
         raise Conflict
-    require_readable(context, found.message)
-    return found.message
+    require_readable(context, loaded.message)
+    return loaded.message
 
 
 def require_readable(context: CommandContext, message: Message) -> None:
@@ -50,16 +50,16 @@ def require_readable(context: CommandContext, message: Message) -> None:
 
 
 def edit(
-    context: CommandContext, found: LoadedMessage, composed: sending.ComposedMessage
+    context: CommandContext, loaded: LoadedMessage, composed: sending.ComposedMessage
 ) -> Decision[tuple[int, ...]]:
     """Change the content of the actor's own message. Return the files that it no longer links.
 
     Raise Refused if the organization or its time limit doesn't allow it; WildcardNotAllowed;
     Conflict.
     """
-    message, state = require_current(context, found), context.state
+    message, state = require_current(context, loaded), context.state
     require_editable(context, message)
-    permissions.require(not found.has_widget, "You can't edit polls, to-do lists, and forms.")
+    permissions.require(not loaded.has_widget, "You can't edit polls, to-do lists, and forms.")
     content, rendered = composed.content, composed.rendered
     participants = composed.topic_participants
     if content == message.content:
@@ -80,7 +80,7 @@ def edit(
     detached = tuple(sorted(linked - claimed_ids))
     change = edited(
         state,
-        found,
+        loaded,
         msgspec.structs.replace(
             message,
             content=content,
@@ -103,21 +103,21 @@ def edit(
 
 
 def edited(
-    state: State, found: LoadedMessage, message: Message, after: Mapping[int, Flag]
+    state: State, loaded: LoadedMessage, message: Message, after: Mapping[int, Flag]
 ) -> MessageEdited:
     """Return the change that gives a message new content. `after` are the flags that follow from
     it."""
-    before = {user_id: flag & _BY_CONTENT for user_id, flag in found.flags.items()}
+    before = {user_id: flag & _BY_CONTENT for user_id, flag in loaded.flags.items()}
     mentioned = _gained(after, before)
     unmentioned = _gained(before, after)
     return MessageEdited(
         message=message,
-        was_content=found.message.content,
-        was_rendered=found.message.rendered,
+        was_content=loaded.message.content,
+        was_rendered=loaded.message.rendered,
         mentioned=mentioned,
         unmentioned=unmentioned,
-        flags=_with(found.flags, mentioned, unmentioned),
-        read_by=read_by(state, found),
+        flags=_with(loaded.flags, mentioned, unmentioned),
+        read_by=read_by(state, loaded),
     )
 
 
@@ -142,7 +142,7 @@ def receivers(state: State, message: Message) -> Iterable[int]:
     if message.channel_id is None:
         return state.directs[message.direct_id].members
     ever = state.subscriptions.of_channel[message.channel_id]
-    return (user_id for user_id, one in ever.items() if one.covers(message.id))
+    return (user_id for user_id, subscription in ever.items() if subscription.covers(message.id))
 
 
 def may_be_unread(state: State, message: Message, flags: Mapping[int, Flag]) -> Iterable[int]:
@@ -151,9 +151,12 @@ def may_be_unread(state: State, message: Message, flags: Mapping[int, Flag]) -> 
         return state.directs[message.direct_id].members
     return (
         user_id
-        for user_id, one in state.subscriptions.of_channel[message.channel_id].items()
-        if one.is_active
-        and (message.id > state.unread_since(one) or flags.get(user_id, Flag(0)) & Flag.RECORD)
+        for user_id, subscription in state.subscriptions.of_channel[message.channel_id].items()
+        if subscription.is_active
+        and (
+            message.id > state.unread_since(subscription)
+            or flags.get(user_id, Flag(0)) & Flag.RECORD
+        )
     )
 
 
@@ -175,33 +178,33 @@ def read_by(state: State, found: LoadedMessage) -> tuple[int, ...]:
 
 def _gained(these: Mapping[int, Flag], others: Mapping[int, Flag]) -> dict[int, Flag]:
     """Return the flags in `these` that aren't in `others`."""
-    found = {user_id: flag & ~others.get(user_id, Flag(0)) for user_id, flag in these.items()}
-    return {user_id: flag for user_id, flag in sorted(found.items()) if flag}
+    flags = {user_id: flag & ~others.get(user_id, Flag(0)) for user_id, flag in these.items()}
+    return {user_id: flag for user_id, flag in sorted(flags.items()) if flag}
 
 
 def _with(
     flags: Mapping[int, Flag], gained: Mapping[int, Flag], lost: Mapping[int, Flag]
 ) -> dict[int, Flag]:
-    found = dict(flags)
+    result = dict(flags)
     for user_id, flag in lost.items():
-        found[user_id] = found.get(user_id, Flag(0)) & ~flag
+        result[user_id] = result.get(user_id, Flag(0)) & ~flag
     for user_id, flag in gained.items():
-        found[user_id] = found.get(user_id, Flag(0)) | flag
-    return {user_id: flag for user_id, flag in sorted(found.items()) if flag}
+        result[user_id] = result.get(user_id, Flag(0)) | flag
+    return {user_id: flag for user_id, flag in sorted(result.items()) if flag}
 
 
 def show_preview(
-    context: CommandContext, pending: PendingPreview, found: LoadedMessage, rendered: Rendered
+    context: CommandContext, pending: PendingPreview, loaded: LoadedMessage, rendered: Rendered
 ) -> Decision[None]:
     """Show the message with its link previews, as the server. Do nothing if it no longer waits for
     these previews, because it was edited or another node was faster.
 
     Raise Conflict if the message has changed in another way.
     """
-    state, message = context.state, found.message
+    state, message = context.state, loaded.message
     if state.pending_previews.get(message.id) != pending:
         return Decision(None)
-    if state.recent_writes.since(found.seq, entries_of(message)):
+    if state.recent_writes.since(loaded.seq, entries_of(message)):
         raise Conflict
     if rendered.html == message.rendered or not state.realm.inline_url_embed_preview:
         return give_up(context, pending)
@@ -213,8 +216,8 @@ def show_preview(
             has_link=rendered.has_link,
             has_image=rendered.has_image,
         ),
-        flags=dict(sorted(found.flags.items())),
-        read_by=read_by(state, found),
+        flags=dict(sorted(loaded.flags.items())),
+        read_by=read_by(state, loaded),
         rendering_only=True,
     )
     return Decision(None, (change,))

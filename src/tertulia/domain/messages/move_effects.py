@@ -31,7 +31,7 @@ from tertulia.state.decision import CommandContext
 def moved_change(
     context: CommandContext,
     move: TopicMove,
-    found: LoadedMessage | None,
+    loaded: LoadedMessage | None,
     excerpt: TopicExcerpt,
     moved: Sequence[TopicMessage],
 ) -> MessagesMoved:
@@ -83,19 +83,19 @@ def moved_change(
         marked_read=marked_read,
         recorded=recorded,
         mentioned=mentioned,
-        flags={} if found is None else _flags_after(found, mentioned, ids),
-        read_by=() if found is None else tuple(sorted(found.read_by)),
-        mentions_all=found is not None and found.message.mentions_all and source.id == target.id,
+        flags={} if loaded is None else _flags_after(loaded, mentioned, ids),
+        read_by=() if loaded is None else tuple(sorted(loaded.read_by)),
+        mentions_all=loaded is not None and loaded.message.mentions_all and source.id == target.id,
         new_to=new_to,
         arrivals=arrivals,
         to_public_history=source.id != target.id and target.history_public,
     )
 
 
-def _flags_after(found: LoadedMessage, mentioned: Groups, ids: Sequence[int]) -> dict[int, Flag]:
-    flags, moved = dict(found.flags), BitMap(ids)
+def _flags_after(loaded: LoadedMessage, mentioned: Groups, ids: Sequence[int]) -> dict[int, Flag]:
+    flags, moved = dict(loaded.flags), BitMap(ids)
     for some, users in mentioned:
-        if found.message.id in ids_of(some, moved):
+        if loaded.message.id in ids_of(some, moved):
             for user_id in users:
                 flags[user_id] = flags.get(user_id, Flag(0)) | Flag.CHANNEL_WILDCARD_MENTIONED
     return dict(sorted(flags.items()))
@@ -112,10 +112,10 @@ class _Moved:
     def places(self, spans: Spans) -> Places:
         """Return the positions of the spans' messages. Users with equal positions are handled
         together."""
-        found = self._places.get(spans)
-        if found is None:
-            found = self._places[spans] = places(self.ids, spans)
-        return found
+        place = self._places.get(spans)
+        if place is None:
+            place = self._places[spans] = places(self.ids, spans)
+        return place
 
     def at(self, some: Places) -> BitMap:
         """Return the IDs at these positions."""
@@ -123,11 +123,11 @@ class _Moved:
 
     def grouped(self, parts: Iterable[tuple[BitMap, Iterable[int]]]) -> Groups:
         """Return the non-empty parts, each with its users."""
-        found: dict[IdRanges, list[int]] = defaultdict(list)
+        result: dict[IdRanges, list[int]] = defaultdict(list)
         for part, user_ids in parts:
             if part:
-                found[ranges_of(part, self.whole)].extend(user_ids)
-        groups = ((some, tuple(sorted(users))) for some, users in found.items())
+                result[ranges_of(part, self.whole)].extend(user_ids)
+        groups = ((some, tuple(sorted(users))) for some, users in result.items())
         return tuple(sorted(groups, key=lambda group: group[1][0]))
 
 
@@ -161,8 +161,8 @@ def _kept_unread(
         before = BitMap() if was_new is None else moved.at(was_new) | recorded & moved.at(known)
         then = moved.at(is_new)
         read.append(((then | recorded) - before, users))
-        own = before - then
-        kept.append((own if target.history_public else own & moved.at(received), users))
+        bitmap = before - then
+        kept.append((bitmap if target.history_public else bitmap & moved.at(received), users))
     for recorded, holders in excerpt.records:
         # Messages that are unread because of a record would be unread again when they subscribe.
         away = [user_id for user_id in holders if not state.is_subscribed(user_id, target.id)]
@@ -229,18 +229,18 @@ def _arrivals(
     couldn't read them before."""
     replace = msgspec.structs.replace
     newcomers = [(ids_of(some, moved.whole), frozenset(users)) for some, users in new_to]
-    found = []
-    for one in excerpt.newest:
-        if one.message is None or one.message_id not in moved.whole:
+    arrivals = []
+    for arrival in excerpt.newest:
+        if arrival.message is None or arrival.message_id not in moved.whole:
             continue
         flags = {
             user_id: flag
-            for user_id, flag in one.flags.items()
-            if any(one.message_id in ids and user_id in users for ids, users in newcomers)
+            for user_id, flag in arrival.flags.items()
+            if any(arrival.message_id in ids and user_id in users for ids, users in newcomers)
         }
-        message = replace(one.message, channel_id=target.id, topic=topic, mentions_all=False)
-        found.append(replace(one, message=message, flags=dict(sorted(flags.items()))))
-    return tuple(found)
+        message = replace(arrival.message, channel_id=target.id, topic=topic, mentions_all=False)
+        arrivals.append(replace(arrival, message=message, flags=dict(sorted(flags.items()))))
+    return tuple(arrivals)
 
 
 def _mentioned(

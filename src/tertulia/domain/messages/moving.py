@@ -79,11 +79,11 @@ class MovePlan(Struct, frozen=True):
 
 
 def plan_move(
-    context: CommandContext, found: LoadedMessage, excerpt: TopicExcerpt, request: Move
+    context: CommandContext, loaded: LoadedMessage, excerpt: TopicExcerpt, request: Move
 ) -> MovePlan:
     """Check the move and return its plan. Needs only the IDs of the topic's messages. Raise as
     `move`."""
-    message = require_current(context, found, found.message.conversation)
+    message = require_current(context, loaded, loaded.message.conversation)
     if message.channel_id is None:
         raise Refused("Direct messages don't have a topic and can't be moved.")
     state, topic_before = context.state, excerpt.topic
@@ -123,7 +123,7 @@ def plan_move(
 
 def move(
     context: CommandContext,
-    found: LoadedMessage,
+    loaded: LoadedMessage,
     excerpt: TopicExcerpt,
     request: Move,
     render: Render,
@@ -136,10 +136,10 @@ def move(
     reads about them, if they fit one batch and the topic isn't renamed. Raise Refused,
     TooOldToMove, NoSuchChannel, or Conflict.
     """
-    plan = plan_move(context, found, excerpt, request)
-    state, message = context.state, found.message
+    plan = plan_move(context, loaded, excerpt, request)
+    state, message = context.state, loaded.message
     if plan.renames:
-        change = _renamed(context, found, plan, request)
+        change = _renamed(context, loaded, plan, request)
     elif (known := _under_way(state, message, plan, request)) is not None:
         return Decision(known)
     elif len(plan.ids) > plan.batch:
@@ -158,7 +158,7 @@ def move(
                 count=len(lines),
                 is_whole=plan.is_whole,
             ),
-            found,
+            loaded,
             excerpt,
             lines,
         )
@@ -288,7 +288,7 @@ def move_batch(context: CommandContext, piece: MoveBatch, render: Render) -> Dec
 
 def edit_and_move(
     context: CommandContext,
-    found: LoadedMessage,
+    loaded: LoadedMessage,
     composed: ComposedMessage,
     excerpt: TopicExcerpt,
     request: Move,
@@ -299,15 +299,15 @@ def edit_and_move(
 
     A topic that the message already has is no move. Raise as `editing.edit` and `move`.
     """
-    edited = editing.edit(context, found, composed)
+    edited = editing.edit(context, loaded, composed)
     if request.channel_id is None and request.topic is not None:
         name = names.topic_name(request.topic)
-        if found.message.channel_id is not None and name == found.message.topic:
+        if loaded.message.channel_id is not None and name == loaded.message.topic:
             return Decision((edited.result, None), edited.changes)
     for change in edited.changes:
         if isinstance(change, MessageEdited):
-            found = msgspec.structs.replace(found, message=change.message, flags=change.flags)
-    moved = move(context, found, excerpt, request, render)
+            loaded = msgspec.structs.replace(loaded, message=change.message, flags=change.flags)
+    moved = move(context, loaded, excerpt, request, render)
     return Decision((edited.result, moved.result), [*edited.changes, *moved.changes])
 
 
@@ -323,7 +323,7 @@ def _check_rights(
     state, actor, realm = context.state, context.actor, context.state.realm
 
     def holds(*settings: GroupSetting) -> bool:
-        return any(permissions.holds(state, actor, one) for one in settings)
+        return any(permissions.holds(state, actor, setting) for setting in settings)
 
     if source.is_archived:
         raise Refused("You can't move messages in an archived channel.")
@@ -396,10 +396,10 @@ def _check_age(
 
 
 def _renamed(
-    context: CommandContext, found: LoadedMessage, plan: MovePlan, request: Move
+    context: CommandContext, loaded: LoadedMessage, plan: MovePlan, request: Move
 ) -> MessagesMoved:
     """Return the change that renames a topic with all of its messages."""
-    message = found.message
+    message = loaded.message
     topic = context.state.topics[(plan.source.id, topic_key(message.topic))]
     after = msgspec.structs.replace(topic, key=topic_key(plan.topic), name=plan.topic)
     plan.ids.run_optimize()
@@ -413,8 +413,8 @@ def _renamed(
         propagation=request.propagation,
         topics=(after,),
         emptied=() if after.key == topic.key else ((topic.channel_id, topic.key),),
-        flags=dict(sorted(found.flags.items())),
-        read_by=tuple(sorted(found.read_by)),
+        flags=dict(sorted(loaded.flags.items())),
+        read_by=tuple(sorted(loaded.read_by)),
         mentions_all=message.mentions_all,
         whole_topic=plan.ids.serialize(),
     )

@@ -190,7 +190,7 @@ def _people(reader: NarrowReader, term: NarrowTerm) -> set[int]:
         wanted = operand if isinstance(operand, list) else [operand]
     if not wanted:
         raise BadNarrow(f"the operand of '{term.operator}' must list people")
-    return {_user_of(reader, term, one).id for one in wanted}
+    return {_user_of(reader, term, value).id for value in wanted}
 
 
 def _dm(reader: NarrowReader, term: NarrowTerm) -> list[Term]:
@@ -256,14 +256,16 @@ def _resolved(state: State) -> Condition:
 def _muted_channels(reader: NarrowReader) -> frozenset[int]:
     if reader.user is None:
         return frozenset()
-    own = reader.state.subscriptions.of_user[reader.user.id]
-    return frozenset(c for c, s in own.items() if s.is_active and s.is_muted)
+    subscriptions = reader.state.subscriptions.of_user[reader.user.id]
+    return frozenset(c for c, s in subscriptions.items() if s.is_active and s.is_muted)
 
 
 def _topics_with(reader: NarrowReader, *settings: Visibility) -> frozenset[tuple[int, str]]:
     """Return the topics that the reader gave one of these visibilities."""
-    own = () if reader.user is None else reader.state.user_topics.of_user[reader.user.id]
-    return frozenset((topic.channel_id, topic.key) for topic in own if topic.visibility in settings)
+    user_topics = () if reader.user is None else reader.state.user_topics.of_user[reader.user.id]
+    return frozenset(
+        (topic.channel_id, topic.key) for topic in user_topics if topic.visibility in settings
+    )
 
 
 def _muted(reader: NarrowReader) -> narrow.IsMuted:
@@ -331,7 +333,9 @@ def _search(reader: NarrowReader, term: NarrowTerm) -> list[Term]:
 
 def _require_few_phrases(terms: Iterable[Term]) -> None:
     conditions = (term.condition for term in terms)
-    asked = sum(len(one.phrases) for one in conditions if isinstance(one, narrow.Matches))
+    asked = sum(
+        len(condition.phrases) for condition in conditions if isinstance(condition, narrow.Matches)
+    )
     if asked > MAX_PHRASES:
         raise BadNarrow(f"more than {MAX_PHRASES} search terms")
 

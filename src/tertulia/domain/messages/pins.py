@@ -25,14 +25,14 @@ def readable_pins(state: State, user: User | None, channel_id: int) -> Sequence[
     return [pin for pin in pins if pin.message_id in readable]
 
 
-def pin(context: CommandContext, found: LoadedMessage) -> Decision[None]:
+def pin(context: CommandContext, loaded: LoadedMessage) -> Decision[None]:
     """Pin the message for everyone who can read it, unless it's pinned already.
 
     Raise NoSuchMessage, Conflict, Refused without permission, for direct messages, and if the
     channel has `MAX_PINS`.
     """
     state, actor = context.state, context.actor
-    message = require_current(context, found)
+    message = require_current(context, loaded)
     if message.channel_id is None:
         raise Refused("You can only pin messages in channels.")
     _require_may_pin(state, actor, message.channel_id)

@@ -60,10 +60,10 @@ def react(context: CommandContext, on: ReactedMessage, wanted: RequestedEmoji) -
     else:
         chosen = emoji.chosen(state, wanted.name or "", wanted.code, wanted.kind)
         _check_emoji(context, on)
-    own = [one for one in on.reactions if one.user_id == actor.id]
-    if any((one.kind, one.code) == (chosen.kind, chosen.code) for one in own):
+    reactions = [reaction for reaction in on.reactions if reaction.user_id == actor.id]
+    if any((reaction.kind, reaction.code) == (chosen.kind, chosen.code) for reaction in reactions):
         raise ReactionExists
-    if len(own) >= MAX_OF_PERSON:
+    if len(reactions) >= MAX_OF_PERSON:
         raise Refused(
             f"You can add at most {MAX_OF_PERSON} reactions to a message. Remove one first."
         )
@@ -84,7 +84,7 @@ def react(context: CommandContext, on: ReactedMessage, wanted: RequestedEmoji) -
 
 def _check_emoji(context: CommandContext, on: ReactedMessage) -> None:
     """Raise Refused for one more emoji if the message has too many."""
-    present = len({(one.kind, one.code) for one in on.reactions})
+    present = len({(reaction.kind, reaction.code) for reaction in on.reactions})
     if present >= MAX_EMOJI:
         raise Refused(
             f"A message can have at most {MAX_EMOJI} different emoji. Use one that it already has."
@@ -102,12 +102,17 @@ def _existing(
     code, kind = wanted.code, wanted.kind
     if code is None:
         try:
-            found = emoji.chosen(context.state, wanted.name or "", kind=kind)
+            result = emoji.chosen(context.state, wanted.name or "", kind=kind)
         except Refused:
             return None
-        code, kind = found.code, found.kind
+        code, kind = result.code, result.kind
     return next(
-        (one for one in on.reactions if one.code == code and kind in {None, one.kind}), None
+        (
+            reaction
+            for reaction in on.reactions
+            if reaction.code == code and kind in {None, reaction.kind}
+        ),
+        None,
     )
 
 
@@ -121,27 +126,34 @@ def take_back(
     _check(context, on)
     if wanted.name is None and wanted.code is None:
         raise Refused("An emoji name or code is required.")
-    own = [one for one in on.reactions if one.user_id == context.actor.id]
-    found = _own(context, own, wanted)
-    if found is None:
+    reactions = [reaction for reaction in on.reactions if reaction.user_id == context.actor.id]
+    reaction = _own(context, reactions, wanted)
+    if reaction is None:
         raise NoSuchReaction
-    change = ReactionRemoved(reaction=found, place=place_of(on.message), holders=on.holders)
+    change = ReactionRemoved(reaction=reaction, place=place_of(on.message), holders=on.holders)
     return Decision(None, (change,))
 
 
 def _own(
-    context: CommandContext, own: Sequence[Reaction], wanted: RequestedEmoji
+    context: CommandContext, reactions: Sequence[Reaction], wanted: RequestedEmoji
 ) -> Reaction | None:
     """Return the requested one of the actor's reactions. A name that was right at the time still
     is."""
-    of_kind = [one for one in own if wanted.kind in {None, one.kind}]
+    of_kind = [reaction for reaction in reactions if wanted.kind in {None, reaction.kind}]
     if wanted.code is not None:
-        return next((one for one in of_kind if one.code == wanted.code), None)
-    named = next((one for one in of_kind if one.name == wanted.name), None)
+        return next((reaction for reaction in of_kind if reaction.code == wanted.code), None)
+    named = next((reaction for reaction in of_kind if reaction.name == wanted.name), None)
     if named is not None:
         return named
-    found = emoji.chosen(context.state, wanted.name or "", kind=wanted.kind)
-    return next((one for one in own if (one.kind, one.code) == (found.kind, found.code)), None)
+    result = emoji.chosen(context.state, wanted.name or "", kind=wanted.kind)
+    return next(
+        (
+            reaction
+            for reaction in reactions
+            if (reaction.kind, reaction.code) == (result.kind, result.code)
+        ),
+        None,
+    )
 
 
 def _check(context: CommandContext, on: ReactedMessage) -> None:
@@ -256,7 +268,7 @@ def begun_by(content: str) -> str | None:
     if match is None:
         return None
     first, *rest = content[match.end() :].split("\n")
-    lines = [line for line in (_BULLET.sub("", one.strip()).strip() for one in rest) if line]
+    lines = [line for line in (_BULLET.sub("", text.strip()).strip() for text in rest) if line]
     if match[1] == "poll":
         extra: dict[str, Any] = {"question": first.strip(), "options": lines}
     else:
@@ -324,8 +336,12 @@ def _check_room(
 ) -> None:
     """Raise Refused if the message or the actor has no room for `size` more bytes."""
     actor_id, of_message = context.actor.id, ("submessages", message.id)
-    own = sum(len(one.content.encode()) for one in present if one.sender_id == actor_id)
-    everybody = sum(len(one.content.encode()) for one in present)
+    own = sum(
+        len(submessage.content.encode())
+        for submessage in present
+        if submessage.sender_id == actor_id
+    )
+    everybody = sum(len(submessage.content.encode()) for submessage in present)
     for used, limit, written in (
         (own, MAX_SUBMESSAGES_OF_PERSON, (*of_message, actor_id)),
         (everybody, MAX_SUBMESSAGES_OF_MESSAGE, of_message),

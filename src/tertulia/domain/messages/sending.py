@@ -97,8 +97,8 @@ def send(context: CommandContext, draft: MessageDraft) -> Decision[Sent]:
         return Decision(Sent(message_id=before))
     (change,) = deliver([(context, draft)])
     followed = topics.after_sending(context, change)
-    own = [one.visibility for one in followed if one.user_id == context.actor.id]
-    sent = Sent(message_id=change.message.id, visibility=own[0] if own else None)
+    visibilities = [change.visibility for change in followed if change.user_id == context.actor.id]
+    sent = Sent(message_id=change.message.id, visibility=visibilities[0] if visibilities else None)
     return Decision(sent, [change, *followed])
 
 
@@ -194,7 +194,7 @@ def _to_channel(
     def receives(user_id: int) -> bool:
         return user_id in subscribers and subscribers[user_id].is_active
 
-    present = (user_id for user_id, one in subscribers.items() if one.is_active)
+    present = (user_id for user_id, subscriber in subscribers.items() if subscriber.is_active)
     flags = mentions(context, rendered, participants, present)
     _flag_alerted(state, draft, flags, receives)
     is_subscribed = state.is_subscribed(actor.id, channel.id)
@@ -243,7 +243,9 @@ def mentions(
     if not named and not rendered.mentions_topic and not everybody:
         return {}
     if not rendered.mentions_topic and not everybody:  # Fast for many receivers.
-        return dict.fromkeys((one for one in receivers if one in named), Flag.MENTIONED)
+        return dict.fromkeys(
+            (receiver for receiver in receivers if receiver in named), Flag.MENTIONED
+        )
     flags: dict[int, Flag] = {}
     for user_id in receivers:
         flag = Flag.MENTIONED if user_id in named else Flag(0)

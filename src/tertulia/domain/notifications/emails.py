@@ -48,18 +48,18 @@ def wants_digest(state: State, user_id: int, seen_at: float, now: float) -> bool
 
 def accounts_after(state: State, user_id: int) -> Iterator[int]:
     """Yield the accounts with greater IDs, ascending."""
-    return (one for one in sorted(state.users.rows) if one > user_id)
+    return (row for row in sorted(state.users.rows) if row > user_id)
 
 
 def includes_topic(state: State, user_id: int, channel_id: int, key: str) -> bool:
     """Whether the user's digest includes the topic: they are subscribed, and muted neither the
     channel nor the topic."""
-    own = state.subscription(user_id, channel_id)
-    if own is None or not own.is_active or state.channels[channel_id].is_archived:
+    subscription = state.subscription(user_id, channel_id)
+    if subscription is None or not subscription.is_active or state.channels[channel_id].is_archived:
         return False
     policy = state.visibility(user_id, channel_id, key)
     if policy is Visibility.INHERIT:
-        return not own.is_muted
+        return not subscription.is_muted
     return policy is not Visibility.MUTED
 
 
@@ -96,6 +96,6 @@ def _from_channels(context: CommandContext, user_id: int) -> list[SubscriptionCh
             value=False,
             archived=state.channels[channel_id].is_archived,
         )
-        for channel_id, one in sorted(state.subscriptions.of_user[user_id].items())
-        if one.email_notifications
+        for channel_id, subscription in sorted(state.subscriptions.of_user[user_id].items())
+        if subscription.email_notifications
     ]

@@ -32,11 +32,11 @@ def spans(state: State, user: User, since: float, until: float) -> list[QuietSpa
 
 def spans_of(times: QuietTimes, zone: tzinfo, since: float, until: float) -> list[QuietSpan]:
     """As `spans`, for these quiet times in this time zone."""
-    found = list(_hours(times, zone, since, until))
+    results = list(_hours(times, zone, since, until))
     if times.paused_until > since:
-        found.append((int(since), times.paused_until))
+        results.append((int(since), times.paused_until))
     merged: list[QuietSpan] = []
-    for begin, end in sorted(found):
+    for begin, end in sorted(results):
         if end <= since or begin > until or begin >= end:
             continue
         if merged and begin <= merged[-1][1]:
@@ -67,10 +67,10 @@ def _hours(times: QuietTimes, zone: tzinfo, since: float, until: float) -> Itera
     day = datetime.fromtimestamp(since, zone).date() - 2 * _DAY
     last = datetime.fromtimestamp(until, zone).date()
     while day <= last:
-        for one in times.hours:
-            if day.weekday() in one.days:
-                ending = day if one.end > one.begin else day + _DAY
-                yield _at(day, one.begin, zone), _at(ending, one.end, zone)
+        for item in times.hours:
+            if day.weekday() in item.days:
+                ending = day if item.end > item.begin else day + _DAY
+                yield _at(day, item.begin, zone), _at(ending, item.end, zone)
         day += _DAY
 
 

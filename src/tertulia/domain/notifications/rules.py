@@ -101,13 +101,17 @@ def recipients(
         return {}  # New members get a welcome email.
     if message.direct_id is not None:
         people = BitMap(state.directs[message.direct_id].members)
-        found = {NotificationReason.DIRECT: state.personal_choices.among(people, choices.personal)}
+        recipients = {
+            NotificationReason.DIRECT: state.personal_choices.among(people, choices.personal)
+        }
     else:
-        found = _in_channel(state, message, flags, choices)
+        recipients = _in_channel(state, message, flags, choices)
     left_out = BitMap([message.sender_id]) | state.users.bots.ids
-    left_out |= BitMap(one.user_id for one in state.muted_users.of_muted[message.sender_id])
+    left_out |= BitMap(
+        muted_user.user_id for muted_user in state.muted_users.of_muted[message.sender_id]
+    )
     notified: dict[NotificationReason, BitMap] = {}
-    for reason, people in found.items():
+    for reason, people in recipients.items():
         if people := people - left_out:
             notified[reason] = people
             left_out |= people
@@ -155,18 +159,18 @@ def _in_channel(
     counted = personal.among(wild & followed, "enable_followed_topic_wildcard_mentions_notify") | (
         of_channel.among(wild, channel_id, "wildcard_mentions_notify") - muted
     )
-    found = {
+    result = {
         NotificationReason.MENTIONED: personal.among(flagged(Flag.MENTIONED), choices.personal),
         NotificationReason.WILDCARD: personal.among(counted, choices.personal),
     }
     if choices.alerts:
         alerted = flagged(Flag.HAS_ALERT_WORD) - muted
-        found[NotificationReason.ALERTED] = personal.among(alerted, choices.personal)
-    found[NotificationReason.FOLLOWED] = personal.among(followed, choices.followed)
-    found[NotificationReason.CHANNEL] = (
+        result[NotificationReason.ALERTED] = personal.among(alerted, choices.personal)
+    result[NotificationReason.FOLLOWED] = personal.among(followed, choices.followed)
+    result[NotificationReason.CHANNEL] = (
         of_channel.among(subscribers, channel_id, choices.channel) - muted
     )
-    return found
+    return result
 
 
 ACTIVE_SECONDS: Final = 200
@@ -200,11 +204,11 @@ def recipients_of_change(
     after an edit. None for most changes."""
     match change:
         case MessageSent(message=message, gone=False, imported=False):
-            found = all_recipients(recipients(state, message, change.flags, way))
-            people = found - BitMap(change.readers)
+            bitmap = all_recipients(recipients(state, message, change.flags, way))
+            people = bitmap - BitMap(change.readers)
         case MessageEdited(message=message, gone=False, rendering_only=False) if change.mentioned:
-            found = new_recipients(state, message, change.flags, change.mentioned, way)
-            people = found - BitMap(change.read_by)
+            bitmap = new_recipients(state, message, change.flags, change.mentioned, way)
+            people = bitmap - BitMap(change.read_by)
         case _:
             return None
     return MessageRecipients(message, people) if people else None
@@ -214,13 +218,13 @@ def by_delay(state: State, people: BitMap, way: NotificationMethod) -> Mapping[i
     """Return the people by the delay, in seconds, with which they are notified."""
     if way is not NotificationMethod.MAIL:
         return {0: people} if people else {}
-    found: dict[int, BitMap] = {}
+    result: dict[int, BitMap] = {}
     usual = people
-    for period, own in state.personal_choices.periods.items():
-        if some := people & own:
-            found[period] = some
+    for period, bitmap in state.personal_choices.periods.items():
+        if some := people & bitmap:
+            result[period] = some
             usual = usual - some
-    return {DEFAULT_EMAIL_DELAY: usual, **found} if usual else found
+    return {DEFAULT_EMAIL_DELAY: usual, **result} if usual else result
 
 
 def only_while_away(state: State, user_id: int, way: NotificationMethod) -> bool:

@@ -32,7 +32,7 @@ def post(
     permissions.require_administrator(state, actor)
     text = content.strip()
     is_printable = all(names.is_printable(line) for line in text.split("\n"))
-    is_visible = any(names.is_plain(one) for one in text if not one.isspace())
+    is_visible = any(names.is_plain(name) for name in text if not name.isspace())
     if len(text) > MAX_CONTENT or not is_printable or not is_visible:
         raise Refused(f"An announcement must have 1 to {MAX_CONTENT} visible characters.")
     if not 0 < seconds <= MAX_SECONDS:
@@ -73,5 +73,5 @@ def next_end(state: State, _now: float) -> float | None:
 
 def end_old(context: CommandContext) -> Decision[None]:
     """Remove banners that have ended."""
-    over = sorted(one.id for one in context.state.banners if one.ends_at <= context.now)
+    over = sorted(banner.id for banner in context.state.banners if banner.ends_at <= context.now)
     return Decision(None, (BannersEnded(banner_ids=tuple(over)),) if over else ())

@@ -41,13 +41,13 @@ def chosen(
     """Return the emoji with that name; code and kind must match if they are given. A Unicode emoji
     whose name clients don't know gets its canonical name. Raise Refused if it doesn't exist."""
     for one in _KINDS if kind is None else (kind,):
-        found = code_of(state, name, one)
+        result = code_of(state, name, one)
         if one is EmojiKind.UNICODE and code is not None and has_name(code, name):
-            found = code
-        if found is not None and code in {None, found}:
+            result = code
+        if result is not None and code in {None, result}:
             is_unicode = one is EmojiKind.UNICODE
             return Emoji(
-                kind=one, code=found, name=client_name(found, name) if is_unicode else name
+                kind=one, code=result, name=client_name(result, name) if is_unicode else name
             )
     if code is None:
         raise Refused(f"No emoji named '{name[:100]}' exists.")

@@ -27,7 +27,7 @@ def is_of_realm(export: DataExport) -> bool:
 
 def realm_exports(state: State) -> list[DataExport]:
     """Return the organization's exports, oldest first."""
-    return sorted(filter(is_of_realm, state.data_exports), key=lambda one: one.id)
+    return sorted(filter(is_of_realm, state.data_exports), key=lambda export: export.id)
 
 
 def request(context: CommandContext, kind: ExportKind) -> Decision[DataExport]:
@@ -40,7 +40,7 @@ def request(context: CommandContext, kind: ExportKind) -> Decision[DataExport]:
             "Only the server's operator can export everyone's private data, with `tertulia export`."
         )
     since = context.now - WEEK_SECONDS
-    if sum(one.requested_at > since for one in realm_exports(state)) >= MAX_PER_WEEK:
+    if sum(export.requested_at > since for export in realm_exports(state)) >= MAX_PER_WEEK:
         raise Refused(f"An organization can make at most {MAX_PER_WEEK} exports in a week.")
     if not any(_is_usable(state, user, kind) for user in state.users):
         raise Refused(_NO_OWNER[kind])
@@ -93,5 +93,11 @@ def delete(context: CommandContext, export_id: int) -> Decision[None]:
 def expire(context: CommandContext) -> Decision[None]:
     """Delete exports that are old. Their records stay."""
     until = context.now - KEPT_DAYS * data_exports.DAY
-    over = [one for one in realm_exports(context.state) if one.path and one.finished_at <= until]
-    return Decision(None, [change for one in over for change in data_exports.deleted(context, one)])
+    over = [
+        export
+        for export in realm_exports(context.state)
+        if export.path and export.finished_at <= until
+    ]
+    return Decision(
+        None, [change for export in over for change in data_exports.deleted(context, export)]
+    )

@@ -47,7 +47,7 @@ def request(context: CommandContext, new: NewImport) -> Decision[DataImport]:
     state = context.state
     permissions.require_owner(state, context.actor)
     _require_none_running(state)
-    if any(one.path == new.path for one in state.data_imports):
+    if any(data_import.path == new.path for data_import in state.data_imports):
         raise Refused("This file is already used by another import.")
     if new.team and new.kind is not ImportKind.MATTERMOST:
         raise Refused("Only exports of Mattermost have teams.")
@@ -74,15 +74,15 @@ def start(context: CommandContext, import_id: int) -> Decision[None]:
     """Start an import that was checked, or continue one that failed or was canceled."""
     state = context.state
     permissions.require_owner(state, context.actor)
-    one = found(state, import_id)
+    data_import = found(state, import_id)
     _require_none_running(state)
-    if one.state is ImportState.FINISHED:
+    if data_import.state is ImportState.FINISHED:
         raise Refused("This import is already finished.")
-    if not one.path:
+    if not data_import.path:
         raise Refused("The uploaded file has been deleted. Upload it again.")
     return _set(
         replace(
-            one,
+            data_import,
             state=ImportState.IMPORTING,
             started_by=context.actor.id,
             started_at=int(context.now),
@@ -96,18 +96,18 @@ def remove(context: CommandContext, import_id: int) -> Decision[None]:
     """Cancel a running import, or forget one that isn't running. Records that were imported
     stay."""
     permissions.require_owner(context.state, context.actor)
-    one = found(context.state, import_id)
-    if not one.is_running:
-        return Decision(None, (DataImportsRemoved(import_ids=(one.id,)),))
-    return Decision(None, _ended(context, one, ImportState.CANCELED))
+    data_import = found(context.state, import_id)
+    if not data_import.is_running:
+        return Decision(None, (DataImportsRemoved(import_ids=(data_import.id,)),))
+    return Decision(None, _ended(context, data_import, ImportState.CANCELED))
 
 
 def found(state: State, import_id: int) -> DataImport:
     """Return the import. Raise NoSuchItem."""
-    one = state.data_imports.get(import_id)
-    if one is None:
+    data_import = state.data_imports.get(import_id)
+    if data_import is None:
         raise NoSuchItem("import")
-    return one
+    return data_import
 
 
 def _require_none_running(state: State) -> None:
@@ -115,16 +115,20 @@ def _require_none_running(state: State) -> None:
         raise Refused(_BUSY)
 
 
-def _set(one: DataImport) -> Decision[None]:
-    return Decision(None, (DataImportSet(data_import=one),))
+def _set(data_import: DataImport) -> Decision[None]:
+    return Decision(None, (DataImportSet(data_import=data_import),))
 
 
 def samples_forgotten(state: State) -> list[AnyChange]:
     """Return the changes that remove the samples of all reports, which have names and addresses."""
     changes: list[AnyChange] = []
-    for one in state.data_imports:
-        bare = replace(one, plan=_without_samples(one.plan), summary=_without_samples(one.summary))
-        if bare != one:
+    for data_import in state.data_imports:
+        bare = replace(
+            data_import,
+            plan=_without_samples(data_import.plan),
+            summary=_without_samples(data_import.summary),
+        )
+        if bare != data_import:
             changes.append(DataImportSet(data_import=bare))
     return changes
 
@@ -134,8 +138,8 @@ def _without_samples(summary: ImportSummary | None) -> ImportSummary | None:
         return None
     return replace(
         summary,
-        skipped=tuple(replace(one, samples=()) for one in summary.skipped),
-        changed=tuple(replace(one, samples=()) for one in summary.changed),
+        skipped=tuple(replace(remark, samples=()) for remark in summary.skipped),
+        changed=tuple(replace(remark, samples=()) for remark in summary.changed),
     )
 
 
@@ -144,24 +148,24 @@ def _without_samples(summary: ImportSummary | None) -> ImportSummary | None:
 
 def running(state: State) -> DataImport | None:
     """Return the import that is to be checked or imported."""
-    return next((one for one in state.data_imports if one.is_running), None)
+    return next((data_import for data_import in state.data_imports if data_import.is_running), None)
 
 
 def is_to_be_imported(state: State, import_id: int) -> bool:
     """Whether the import was started, and hasn't ended or been canceled."""
-    one = state.data_imports.get(import_id)
-    return one is not None and one.state is ImportState.IMPORTING
+    data_import = state.data_imports.get(import_id)
+    return data_import is not None and data_import.state is ImportState.IMPORTING
 
 
-def is_allowed(state: State, one: DataImport) -> bool:
+def is_allowed(state: State, data_import: DataImport) -> bool:
     """Whether the person who started it is still an owner."""
-    user = state.users.get(one.started_by)
+    user = state.users.get(data_import.started_by)
     return user is not None and user.is_active and permissions.is_owner(state, user)
 
 
 def erased_accounts(state: State) -> int:
     """Return how many accounts were erased."""
-    return sum(one.is_deleted for one in state.users)
+    return sum(user.is_deleted for user in state.users)
 
 
 def checked(
@@ -169,23 +173,23 @@ def checked(
 ) -> Decision[None]:
     """Note what the dry run found, unless it was canceled. Its samples are left out if more than
     `erased` accounts, those at its beginning, were erased."""
-    one = context.state.data_imports.get(import_id)
-    if one is None or one.state is not ImportState.CHECKING:
+    data_import = context.state.data_imports.get(import_id)
+    if data_import is None or data_import.state is not ImportState.CHECKING:
         return Decision(None)
     current = _current(context.state, plan, erased)
-    return _set(replace(one, state=ImportState.CHECKED, plan=current))
+    return _set(replace(data_import, state=ImportState.CHECKED, plan=current))
 
 
 def finished(
     context: CommandContext, import_id: int, summary: ImportSummary, erased: int
 ) -> Decision[None]:
     """Note what was imported. The file isn't needed anymore. `erased` is as in `checked`."""
-    one = context.state.data_imports.get(import_id)
-    if one is None or one.state is not ImportState.IMPORTING:
+    data_import = context.state.data_imports.get(import_id)
+    if data_import is None or data_import.state is not ImportState.IMPORTING:
         return Decision(None)
     return _set(
         replace(
-            _without_file(one),
+            _without_file(data_import),
             state=ImportState.FINISHED,
             ended_at=int(context.now),
             summary=_current(context.state, summary, erased),
@@ -199,40 +203,45 @@ def _current(state: State, summary: ImportSummary, erased: int) -> ImportSummary
 
 def failed(context: CommandContext, import_id: int, reason: str) -> Decision[None]:
     """Note that the check or the import failed. `reason` is a sentence."""
-    one = context.state.data_imports.get(import_id)
-    if one is None or not one.is_running:
+    data_import = context.state.data_imports.get(import_id)
+    if data_import is None or not data_import.is_running:
         return Decision(None)
-    return Decision(None, _ended(context, replace(one, reason=reason), ImportState.FAILED))
+    return Decision(None, _ended(context, replace(data_import, reason=reason), ImportState.FAILED))
 
 
 def expire(context: CommandContext) -> Decision[None]:
     """Give up files that nobody imports, and forget the oldest imports."""
     until = context.now - KEPT_DAYS * DAY
-    ended = sorted((one for one in context.state.data_imports if not one.is_running), key=_age)
+    ended = sorted(
+        (data_import for data_import in context.state.data_imports if not data_import.is_running),
+        key=_age,
+    )
     changes: list[AnyChange] = [
-        DataImportSet(data_import=_without_file(one))
-        for one in ended[-MAX_RECORDS:]
-        if one.path and _age(one)[0] <= until
+        DataImportSet(data_import=_without_file(data_import))
+        for data_import in ended[-MAX_RECORDS:]
+        if data_import.path and _age(data_import)[0] <= until
     ]
     if len(ended) > MAX_RECORDS:
-        old = tuple(sorted(one.id for one in ended[:-MAX_RECORDS]))
+        old = tuple(sorted(data_import.id for data_import in ended[:-MAX_RECORDS]))
         changes.append(DataImportsRemoved(import_ids=old))
     return Decision(None, changes)
 
 
-def _age(one: DataImport) -> tuple[int, int]:
-    return max(one.requested_at, one.started_at, one.ended_at), one.id
+def _age(data_import: DataImport) -> tuple[int, int]:
+    return max(
+        data_import.requested_at, data_import.started_at, data_import.ended_at
+    ), data_import.id
 
 
-def _ended(context: CommandContext, one: DataImport, state: ImportState) -> list[AnyChange]:
+def _ended(context: CommandContext, data_import: DataImport, state: ImportState) -> list[AnyChange]:
     """Return the changes that end an import early. Clients load what has come along so far, which
     had no events."""
-    ended = replace(one, state=state, ended_at=int(context.now))
+    ended = replace(data_import, state=state, ended_at=int(context.now))
     changes: list[AnyChange] = [DataImportSet(data_import=ended)]
-    if one.state is ImportState.IMPORTING:
+    if data_import.state is ImportState.IMPORTING:
         changes.append(QueuesEnded())
     return changes
 
 
-def _without_file(one: DataImport) -> DataImport:
-    return replace(one, path="", token_sealed="")
+def _without_file(data_import: DataImport) -> DataImport:
+    return replace(data_import, path="", token_sealed="")

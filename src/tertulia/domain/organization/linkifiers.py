@@ -42,7 +42,9 @@ def url_template(text: str) -> tuple[str, frozenset[str]]:
     for expression in _EXPRESSION.finditer(template):
         _check_literal(template[end : expression.start()])
         end = expression.end()
-        variables.update(re.split(r"[:*]", one, maxsplit=1)[0] for one in expression[1].split(","))
+        variables.update(
+            re.split(r"[:*]", item, maxsplit=1)[0] for item in expression[1].split(",")
+        )
     _check_literal(template[end:])
     return template, frozenset(variables)
 
@@ -152,7 +154,7 @@ def _checked(state: State, linkifier: Linkifier) -> Linkifier:
         for text in (linkifier.url_template, *linkifier.alternative_url_templates)
     )
     _check_example(linkifier, pattern)
-    others_size = sum(_size(one) for one in state.linkifiers if one.id != linkifier.id)
+    others_size = sum(_size(item) for item in state.linkifiers if item.id != linkifier.id)
     size = _size(linkifier)
     before = state.linkifiers.get(linkifier.id)
     if others_size + size > MAX_CHARACTERS and (before is None or size > _size(before)):
@@ -281,8 +283,8 @@ def add_playground(
         url_template=template,
     )
     if any(
-        (one.name, one.language) == (playground.name, playground.language)
-        for one in state.playgrounds
+        (item.name, item.language) == (playground.name, playground.language)
+        for item in state.playgrounds
     ):
         raise Refused("This language already has a playground with this name.")
     return Decision(playground.id, (PlaygroundAdded(playground=playground),))

@@ -39,11 +39,13 @@ BIG_BLUE_BUTTON: Final = 4
 _SETTINGS: Final = declared_settings(Realm)
 CHECKED: Final = frozenset(
     name
-    for name, one in _SETTINGS.items()
-    if not one.setting.read_only and name not in REALM_SETTINGS
+    for name, setting in _SETTINGS.items()
+    if not setting.setting.read_only and name not in REALM_SETTINGS
 )
 """The settings that `checked_value` knows."""
-FOR_OWNERS: Final = frozenset(name for name, one in _SETTINGS.items() if one.setting.owners_only)
+FOR_OWNERS: Final = frozenset(
+    name for name, setting in _SETTINGS.items() if setting.setting.owners_only
+)
 """Settings that administrators can't change: who can join, and what is deleted."""
 
 
@@ -81,19 +83,19 @@ def change(context: CommandContext, edit: OrganizationUpdate, render: Render) ->
 
 
 def _checked(context: CommandContext, name: str, value: Any) -> Any:
-    found = checked_value(name, value)
-    return _channel(context, found) if name.endswith("_channel_id") else found
+    checked = checked_value(name, value)
+    return _channel(context, checked) if name.endswith("_channel_id") else checked
 
 
 def checked_value(name: str, value: Any) -> Any:
     """Return the setting's value with the type that `Realm` has. Raise Refused if it's invalid. The
     caller checks channels and permissions."""
     try:
-        found = msgspec.convert(value, _SETTINGS[name].type)
+        converted = msgspec.convert(value, _SETTINGS[name].type)
     except msgspec.ValidationError as error:
         raise Refused(f"Invalid value for '{name}': {error}") from None
     rule = _RULES.get(name)
-    return found if rule is None else rule(found)
+    return converted if rule is None else rule(converted)
 
 
 def _channel(context: CommandContext, channel_id: int) -> int:

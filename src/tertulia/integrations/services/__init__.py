@@ -26,9 +26,10 @@ _MODULES: Final = (
     *(incidents, jira, monitoring, notion, sentry, stripe, tasks),
 )
 _ALL: Final = [
-    one for module in _MODULES for one in vars(module).values() if isinstance(one, Integration)
+    item for module in _MODULES for item in vars(module).values() if isinstance(item, Integration)
 ]
 INTEGRATIONS: Final[Mapping[str, Integration]] = {
-    one.name: one for one in sorted(_ALL, key=lambda one: one.name)
+    integration.name: integration
+    for integration in sorted(_ALL, key=lambda integration: integration.name)
 }
 """Integrations by name."""

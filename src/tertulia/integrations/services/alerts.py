@@ -62,7 +62,7 @@ def _group(alerts: Sequence[Part], status: str, payload: Part | None) -> Post:
     texts = [_alert(alert, status, frozenset(shared)) for alert in alerts[:MAX_ALERTS]]
     if len(alerts) > MAX_ALERTS:
         texts.append(f"… and {counted(len(alerts) - MAX_ALERTS, 'more alert', 'more alerts')}.")
-    names = list(dict.fromkeys(one.line("labels.alertname", "Alert") for one in alerts))
+    names = list(dict.fromkeys(alert.line("labels.alertname", "Alert") for alert in alerts))
     topic = names[0] if len(names) == 1 else f"{names[0]} and others"
     return Post(topic, "\n\n".join(texts), status)
 
@@ -92,8 +92,8 @@ def _grafana(request: WebhookRequest) -> Translated:
     state = payload.line("state")
     title = payload.line("ruleName", "") or payload.line("title")
     matches = [
-        f"* {one.line('metric', '')}: {one.line('value', '')}"
-        for one in payload.parts("evalMatches")[:MAX_ALERTS]
+        f"* {part.line('metric', '')}: {part.line('value', '')}"
+        for part in payload.parts("evalMatches")[:MAX_ALERTS]
     ]
     status = "resolved" if state == "ok" else "firing"
     text = paragraphs(

@@ -55,12 +55,12 @@ def _push(payload: Part) -> Post | None:
             continue
         commits = [
             Commit(
-                one.line("hash"),
-                one.text("message", ""),
-                one.url("links.html.href"),
-                one.line("author.user.display_name", ""),
+                part.line("hash"),
+                part.text("message", ""),
+                part.url("links.html.href"),
+                part.line("author.user.display_name", ""),
             )
-            for one in change.parts("commits")
+            for part in change.parts("commits")
         ]
         url = change.url("links.html.href")
         lines.append(pushed(who, branch, url, commits, forced=change.flag("forced")))
@@ -167,8 +167,8 @@ def _server_push(payload: Part) -> Post | None:
     who = payload.fill(_SERVER.who)
     lines, branches = [], []
     commits = [
-        Commit(one.line("id"), one.text("message", ""), "", one.line("author.name", ""))
-        for one in payload.parts("commits")
+        Commit(part.line("id"), part.text("message", ""), "", part.line("author.name", ""))
+        for part in payload.parts("commits")
     ]
     for change in payload.parts("changes")[:10]:
         ref, kind = branch_of(change.line("ref.id")), change.line("ref.type", "BRANCH").lower()
@@ -188,7 +188,7 @@ def _server_push(payload: Part) -> Post | None:
 
 def _reviewers(payload: Part) -> dict[str, str]:
     reviewers = payload.parts("pullRequest.reviewers")[:10]
-    return {"reviewers": ", ".join(one.line("user.displayName", "") for one in reviewers)}
+    return {"reviewers": ", ".join(reviewer.line("user.displayName", "") for reviewer in reviewers)}
 
 
 def _server_request(what: str, body: str = "") -> tuple[str, Writer]:

@@ -160,7 +160,7 @@ def _section(block: Part) -> str:
     fields = [_text_object(field) for field in block.parts("fields")[:MAX_PIECES]]
     accessory = block.find("accessory")
     extra = "" if accessory is None else _element(accessory)
-    lines = (f"* {' '.join(one.split())}" for one in fields)
+    lines = (f"* {' '.join(field.split())}" for field in fields)
     return paragraphs(_text_object(block.find("text")), *lines, extra)
 
 
@@ -193,7 +193,7 @@ def _video(block: Part) -> str:
 
 
 def _rich_text(block: Part) -> str:
-    return "\n".join(_rich(one) for one in block.parts("elements")[:MAX_PIECES])
+    return "\n".join(_rich(part) for part in block.parts("elements")[:MAX_PIECES])
 
 
 def _rich(element: Part) -> str:
@@ -204,13 +204,13 @@ def _rich(element: Part) -> str:
             mark = "1." if element.word("style", "") == "ordered" else "*"
             indent = "  " * min(int(element.number("indent", 0)), 8)
             return "\n".join(
-                f"{indent}{mark} {_rich_line(one)}"
-                for one in element.parts("elements")[:MAX_PIECES]
+                f"{indent}{mark} {_rich_line(part)}"
+                for part in element.parts("elements")[:MAX_PIECES]
             )
         case "rich_text_quote":
             return quote(_rich_line(element))
         case "rich_text_preformatted":
-            return fenced("".join(one.text("text", "") for one in element.parts("elements")))
+            return fenced("".join(part.text("text", "") for part in element.parts("elements")))
     return ""
 
 
@@ -302,7 +302,7 @@ def _attachment(attachment: Part) -> str:
         )
         if url
     ]
-    found = paragraphs(
+    result = paragraphs(
         markdown(attachment.text("pretext", "")),
         author,
         f"**{title}**" if title else "",
@@ -311,7 +311,7 @@ def _attachment(attachment: Part) -> str:
         *pictures,
         attachment.line("footer", ""),
     )
-    return found or markdown(attachment.text("fallback", ""))
+    return result or markdown(attachment.text("fallback", ""))
 
 
 def _slack(request: WebhookRequest) -> Translated:

@@ -110,7 +110,7 @@ def _release_tag(payload: Part) -> dict[str, str]:
 
 
 def _gollum(payload: Part) -> Post | None:
-    pages = [one.fill("{action} [{title}]({html_url})") for one in payload.parts("pages")[:20]]
+    pages = [part.fill("{action} [{title}]({html_url})") for part in payload.parts("pages")[:20]]
     if not pages:
         return None
     topic = f"{payload.fill(_HOST.repository)} / wiki"

@@ -78,7 +78,7 @@ def _action(payload: Part) -> str:
 
 
 def _assignees(payload: Part) -> dict[str, str]:
-    people = [one.line("name") for one in payload.parts("assignees")]
+    people = [part.line("name") for part in payload.parts("assignees")]
     is_new = _action(payload) == "open" or "assignees" in _changes(payload)
     return {"people": ", ".join(people[:10]) if is_new else ""}
 
@@ -93,9 +93,9 @@ def _noted(payload: Part) -> str:
 def _failed_jobs(payload: Part) -> dict[str, str]:
     web = payload.url("project.web_url")
     jobs = [
-        one.fill("[{name}]({web}/-/jobs/{id})", {"web": web})
-        for one in payload.parts("builds")
-        if one.word("status", "") == "failed"
+        part.fill("[{name}]({web}/-/jobs/{id})", {"web": web})
+        for part in payload.parts("builds")
+        if part.word("status", "") == "failed"
     ]
     page = f"{web}/-/pipelines/{payload.line('object_attributes.id')}" if web else ""
     return {

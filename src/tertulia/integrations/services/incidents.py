@@ -59,7 +59,7 @@ def _pagerduty(request: WebhookRequest) -> Translated:
     shown = f"#{number} {title}" if number else title
     who = event.line("agent.summary", incident.line("service.summary", "PagerDuty"))
     what = f"{_PAGERDUTY[kind]} {link(shown, incident.url('html_url'))}"
-    people = [one.line("summary", "someone") for one in incident.parts("assignees")]
+    people = [part.line("summary", "someone") for part in incident.parts("assignees")]
     with_assignees = {"incident.triggered", "incident.reassigned", "incident.escalated"}
     if people and kind in with_assignees:
         what += f" (assigned to {listed(people[:10])})"
@@ -104,7 +104,7 @@ def _opsgenie(request: WebhookRequest) -> Translated:
         priority=alert.line("priority", ""),
         entity=alert.line("entity", ""),
         source=alert.line("source", ""),
-        tags=", ".join(code(one.line()) for one in alert.parts("tags")[:20]),
+        tags=", ".join(code(part.line()) for part in alert.parts("tags")[:20]),
         owner=alert.line("owner", ""),
         note=alert.line("note", ""),
         team=alert.line("team", ""),

@@ -54,7 +54,9 @@ def _issue(payload: Part) -> tuple[str, str]:
 
 def _who(payload: Part) -> str:
     people = ("user", "comment.updateAuthor", "comment.author", "worklog.author")
-    return payload.first(*(f"{one}.{name}" for one in people for name in ("displayName", "name")))
+    return payload.first(
+        *(f"{person}.{name}" for person in people for name in ("displayName", "name"))
+    )
 
 
 def _updated(payload: Part, event: str) -> Post | None:

@@ -38,7 +38,7 @@ _STATES: Final = ("created", "activated", "acknowledged", "closed")
 
 
 def _texts(parts: list[Part]) -> str:
-    return ", ".join(one.line() for one in parts[:10])
+    return ", ".join(part.line() for part in parts[:10])
 
 
 def _new_relic(request: WebhookRequest) -> Translated:

@@ -64,7 +64,7 @@ def translate(request: WebhookRequest) -> Translated:
     name = payload.line("entity.name", "") or f"{_NOUNS[noun].capitalize()}"
     bare = place.replace("-", "")
     url = f"https://www.notion.so/{bare}" if bare.isalnum() and len(bare) == 32 else ""
-    people = len([one for one in payload.parts("authors") if one.word("type", "") == "person"])
+    people = len([part for part in payload.parts("authors") if part.word("type", "") == "person"])
     by = f" by {counted(people, 'person', 'people')}" if people else ""
     if noun == "comment":
         shown = "deleted" if verb == "deleted" else verb

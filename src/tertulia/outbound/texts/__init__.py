@@ -44,13 +44,13 @@ class Texts:
         """Return the message with its arguments filled in. An argument isn't read as a message."""
         if not arguments:
             return message
-        chosen = _PLURAL.sub(lambda found: self._form(found, arguments), message)
+        chosen = _PLURAL.sub(lambda match: self._form(match, arguments), message)
         return chosen.format_map(arguments)
 
-    def _form(self, found: re.Match[str], arguments: Mapping[str, Any]) -> str:
+    def _form(self, match: re.Match[str], arguments: Mapping[str, Any]) -> str:
         """Return the form of a plural argument that fits its number."""
-        name, count = found[1], arguments[found[1]]
-        forms = dict(_FORMS.findall(found[2]))
+        name, count = match[1], arguments[match[1]]
+        forms = dict(_FORMS.findall(match[2]))
         form = forms.get(f"={count}") or forms.get(_category(self.language, count))
         return str(form or forms["other"]).replace("#", f"{{{name}}}")
 

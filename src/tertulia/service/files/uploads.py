@@ -71,19 +71,19 @@ async def reserved_bytes(node: Node, user: User, besides: str = "") -> Mapping[i
     With `besides`, the key of an upload, only uploads that began before it count: if there is room
     for one of two, it is for the first. If only the user has a limit, only their own uploads count.
     """
-    found = Counter[int]()
+    counts = Counter[int]()
     if attachments.is_limited(node.state, user, node.config.upload_quota):
         users = node.state.users
         own_only = node.config.upload_quota is None
         accounts = [*users.accounts_of(users.person_of(user))] if own_only else None
         known = await node.partials.reservations(node.clock(), accounts)
-        own = next((one for one in known if one.key == besides), None)
-        for one in known:
-            if node.state.uploads.with_key(one.key) is not None:
+        kept = next((item for item in known if item.key == besides), None)
+        for item in known:
+            if node.state.uploads.with_key(item.key) is not None:
                 continue  # It is an attachment already.
-            if own is None or (one.expires, one.key) < (own.expires, own.key):
-                found[one.user_id] += one.length
-    return found
+            if kept is None or (item.expires, item.key) < (kept.expires, kept.key):
+                counts[item.user_id] += item.length
+    return counts
 
 
 async def image_info(file: Path, media_type: str, name: str) -> ImageInfo | None:
@@ -110,17 +110,17 @@ class FileAccess:
     def __init__(self, node: Node, user: User | None, files: Iterable[Attachment]) -> None:
         self._node = node
         self._user = user
-        own: set[int] = set()
+        kept: set[int] = set()
         self._linked_by: dict[int, tuple[int, ...]] = {}
         """IDs of the messages that link a file, by its ID."""
         for file in files:
             message_ids = node.state.uploads.message_ids(file.id)
             is_own = user is not None and file.user_id == user.id
             if is_own and (not message_ids or user is None or user.reach is None):
-                own.add(file.id)
+                kept.add(file.id)
             elif message_ids:
                 self._linked_by[file.id] = message_ids
-        self.own = frozenset(own)
+        self.own = frozenset(kept)
         """IDs of the user's own files, which need no lookup."""
         self._seq = node.state.seq
         self._scope = self._readable() if self._linked_by else None
@@ -226,22 +226,22 @@ async def thumbnail(node: Node, attachment: Attachment, name: str) -> StoredFile
         raise BadPicture("This file doesn't have a thumbnail.")
     form = nearest_thumbnail(name, moving=attachment.picture.animated)
     kept = node.uploads.thumbnail(attachment.path, form.name)
-    found = await node.files.found(kept)
-    if found is None:
+    stored_file = await node.files.found(kept)
+    if stored_file is None:
         make = partial(_make, node, attachment, form, kept)
         await node.thumbnails.do(kept, make, WAITING)
-        found = await node.files.found(kept)
-    if found is None:
+        stored_file = await node.files.found(kept)
+    if stored_file is None:
         raise BadPicture("This file no longer exists.")
-    return found
+    return stored_file
 
 
 async def _make(node: Node, attachment: Attachment, form: ThumbnailFormat, kept: str) -> None:
-    found = await node.uploads.found(attachment.path)
-    if found is None:
+    stored_file = await node.uploads.found(attachment.path)
+    if stored_file is None:
         raise BadPicture("This file no longer exists.")
     try:
-        async with node.copies, found.files.local(found) as place:
+        async with node.copies, stored_file.files.local(stored_file) as place:
             scaled = await pictures.thumbnail(
                 place, form.max_width, form.max_height, moving=form.animated
             )

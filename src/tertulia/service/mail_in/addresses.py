@@ -94,7 +94,7 @@ class MailAddresses:
     ) -> str:
         """The address for messages of the sender in the channel."""
         name = _NO_LETTERS.sub("-", state.channels[channel_id].name.lower())[:_MAX_NAME].strip("-")
-        letters = "".join(one for one, field in _LETTERS.items() if getattr(options, field))
+        letters = "".join(text for text, field in _LETTERS.items() if getattr(options, field))
         proof = self._channel_proof(state, channel_id, sender.id, asked_by.id, letters)
         parts = (f"m{channel_id}", str(sender.id), str(asked_by.id), letters, proof)
         return self._address(".".join(part for part in (name, *parts) if part))
@@ -123,7 +123,7 @@ class MailAddresses:
         if inner is None:
             return None
         if match := _REPLY.fullmatch(inner):
-            user_id, message_id, last_day = (int(one) for one in match.groups()[:3])
+            user_id, message_id, last_day = (int(group) for group in match.groups()[:3])
             expected = self._answer_proof(state, user_id, message_id, last_day)
             is_over = now // _DAY > last_day
             if is_over or not hmac.compare_digest(expected, match[4]):
@@ -131,14 +131,14 @@ class MailAddresses:
             return ReplyAddress(user_id=user_id, message_id=message_id)
         if match := _CHANNEL.fullmatch(inner):
             ids, letters, proof = match.groups()[:3], match[4] or "", match[5]
-            fields = [_LETTERS.get(one) for one in letters]
+            fields = [_LETTERS.get(letter) for letter in letters]
             signed: str | None = letters
         elif match := _UNSIGNED.fullmatch(inner):
             ids, proof, signed = match.groups()[:3], match[4], None
-            fields = [_UNSIGNED_OPTIONS.get(one) for one in match[5].split(".")]
+            fields = [_UNSIGNED_OPTIONS.get(item) for item in match[5].split(".")]
         else:
             return None
-        channel_id, sender_id, asked_by = (int(one) for one in ids)
+        channel_id, sender_id, asked_by = (int(item) for item in ids)
         expected = self._channel_proof(state, channel_id, sender_id, asked_by, signed)
         if not hmac.compare_digest(expected, proof):
             return None

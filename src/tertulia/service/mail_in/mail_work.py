@@ -137,12 +137,12 @@ def _mail(place: str) -> EmailMessage:
 
 def _mend_header(part: EmailMessage) -> None:
     """Decode non-ASCII headers as UTF-8 (RFC 6532) or as cp1252."""
-    found = list(part.raw_items())
-    if all(str(value).isascii() for _, value in found):
+    results = list(part.raw_items())
+    if all(str(value).isascii() for _, value in results):
         return
-    for name, _ in found:
+    for name, _ in results:
         del part[name]
-    for name, value in found:
+    for name, value in results:
         part.set_raw(name, _unescaped(str(value)))
 
 
@@ -176,8 +176,8 @@ def _leaves(part: EmailMessage, depth: int, left: list[int]) -> Iterator[EmailMe
     if left[0] < 0:
         return
     if part.get_content_maintype() == "multipart" and part.is_multipart() and depth < MAX_DEPTH:
-        for one in part.get_payload():
-            yield from _leaves(cast(EmailMessage, one), depth + 1, left)
+        for item in part.get_payload():
+            yield from _leaves(cast(EmailMessage, item), depth + 1, left)
     elif not part.is_multipart() or part.get_content_maintype() != "multipart":
         yield part
 
@@ -187,12 +187,12 @@ def _bytes(part: EmailMessage) -> bytes:
         inner = part.get_payload()
         first = inner[0] if isinstance(inner, list) and inner else part
         return cast(EmailMessage, first).as_bytes()
-    found = part.get_payload(decode=True)
-    if any(isinstance(one, InvalidBase64LengthDefect) for one in part.defects):
+    payload = part.get_payload(decode=True)
+    if any(isinstance(item, InvalidBase64LengthDefect) for item in part.defects):
         # It was cut off: drop the incomplete end.
         letters = _NO_BASE64.sub("", str(part.get_payload()))
         return base64.b64decode(letters[: len(letters) // 4 * 4])
-    return found if isinstance(found, bytes) else b""
+    return payload if isinstance(payload, bytes) else b""
 
 
 def _decoded(part: EmailMessage) -> str:
@@ -200,8 +200,8 @@ def _decoded(part: EmailMessage) -> str:
     charset = _CHARSETS.get(named, named)
     text = content.decode("cp1252", "replace")
     for attempt in (_exact, _damaged):
-        if (found := attempt(content, charset)) is not None:
-            text = found
+        if (result := attempt(content, charset)) is not None:
+            text = result
             break
     # Some codecs produce lone surrogates.
     text = text.encode("utf-8", "replace").decode().replace("\r\n", "\n")
@@ -229,30 +229,30 @@ def _damaged(content: bytes, charset: str) -> str | None:
 
 def _unflowed(text: str, without_space: bool) -> str:
     """Join lines that end with a space (RFC 3676), except in quotes."""
-    found: list[str] = []
+    results: list[str] = []
     goes_on = False
     for line in text.split("\n"):
         if line.startswith(">"):
-            found.append(line)
+            results.append(line)
             goes_on = False
             continue
         said = line.removeprefix(" ")
         is_broken = said.endswith(" ") and said != "-- "
         piece = said[:-1] if is_broken and without_space else said
         if goes_on and said != "-- ":
-            found[-1] += piece
+            results[-1] += piece
         else:
-            found.append(piece)
+            results.append(piece)
         goes_on = is_broken
-    return "\n".join(found)
+    return "\n".join(results)
 
 
 def _header(mail: EmailMessage, name: str) -> str:
     try:
-        found = str(mail.get(name, ""))
+        result = str(mail.get(name, ""))
     except Exception:  # The library fails on some malformed headers.
         return ""
-    return " ".join(found.split())[:MAX_HEADER]
+    return " ".join(result.split())[:MAX_HEADER]
 
 
 def _name(part: EmailMessage) -> str:
@@ -294,49 +294,49 @@ def _reply(text: str) -> str:
         EmailMessage as Mail,
     )
 
-    found = Mail(text=text, languages=list(_LANGUAGES), keep_hyphen_lists=True).read()
-    return found.replies[0].full_body if found.replies else ""
+    result = Mail(text=text, languages=list(_LANGUAGES), keep_hyphen_lists=True).read()
+    return result.replies[0].full_body if result.replies else ""
 
 
 def _as_written(lines: Sequence[str], kept: str) -> list[str]:
     """Restore the indentation of the lines in `kept`."""
     count = 0
     wanted = [line for line in kept.split("\n") if line.strip()]
-    found: list[str] = []
+    results: list[str] = []
     for line in lines:
         if count == len(wanted):
             break
-        found.append(line)
+        results.append(line)
         if line.strip() == wanted[count].strip():
             count += 1
-    return found if count == len(wanted) else kept.split("\n")
+    return results if count == len(wanted) else kept.split("\n")
 
 
 def _without_quotes(lines: Sequence[str]) -> list[str]:
     """Without the quote at the end; replies between quotes stay."""
-    found = list(lines)
-    while found and (not found[-1].strip() or _QUOTED.match(found[-1])):
-        found.pop()
-    if len(found) > 1 and len(found) < len(lines) and _WROTE.search(found[-1]):
-        found.pop()
-    return found or list(lines)
+    results = list(lines)
+    while results and (not results[-1].strip() or _QUOTED.match(results[-1])):
+        results.pop()
+    if len(results) > 1 and len(results) < len(lines) and _WROTE.search(results[-1]):
+        results.pop()
+    return results or list(lines)
 
 
 def _before_signature(lines: Sequence[str]) -> list[str]:
     for place, line in enumerate(lines):
-        if line in {"-- ", "--"} and any(one.strip() for one in lines[:place]):
+        if line in {"-- ", "--"} and any(line.strip() for line in lines[:place]):
             return list(lines[:place])
     return list(lines)
 
 
 def _without_advertising(lines: Sequence[str]) -> list[str]:
     """Without a last line such as "Sent from my phone"."""
-    found = list(lines)
-    while found and not found[-1].strip():
-        found.pop()
-    if len(found) > 1 and _ADVERTISING.fullmatch(found[-1].strip()):
-        found.pop()
-    return found
+    result = list(lines)
+    while result and not result[-1].strip():
+        result.pop()
+    if len(result) > 1 and _ADVERTISING.fullmatch(result[-1].strip()):
+        result.pop()
+    return result
 
 
 def _of_html(html: str, quotes: bool, footers: bool) -> str:

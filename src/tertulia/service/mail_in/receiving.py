@@ -89,7 +89,7 @@ async def read_mail(place: Path, *, quotes: bool, footers: bool, prefer_html: bo
 
 async def unpack_mail(place: Path, into: Sequence[Path]) -> None:
     """Write the email's attachments to these files."""
-    await _done(UNPACK, str(place), [str(one) for one in into])
+    await _done(UNPACK, str(place), [str(path) for path in into])
 
 
 async def _done(job: WorkerTask[T], *arguments: object) -> T:
@@ -197,8 +197,8 @@ def _unwanted(node: Node, target: MailTarget, mail: ReceivedMail) -> str:
     if mail.hops > MAX_HOPS:
         return "mail loop"
     ours = node.config.mail_from or f"noreply@{node.config.address_host}"
-    own = ours.rpartition("<")[2].rstrip(">").lower()
-    if own and own in mail.sender.lower():
+    host = ours.rpartition("<")[2].rstrip(">").lower()
+    if host and host in mail.sender.lower():
         return "sent by this server"
     return ""
 
@@ -214,10 +214,10 @@ async def _destination(
         # The bot may create topics anywhere, but the address's creator may not.
         check_topic(state, state.users[target.asked_by], channel, topic)
         return sending.to_topic(target.channel_id, topic)
-    found = await caller.node.store.read(
+    messages = await caller.node.store.read(
         lambda connection: queries.messages(connection, [target.message_id])
     )
-    message = next(iter(found), None)
+    message = next(iter(messages), None)
     if message is None:
         raise NoSuchMessage
     if message.direct_id is not None:

@@ -49,7 +49,7 @@ async def delete_topic(caller: Caller, channel_id: int, topic: str) -> bool:
         )
         if ids:
             doomed = await preconditions.to_delete(caller.node.log, ids)
-            if [one.conversation for one in doomed.messages] != [conversation] * len(ids):
+            if [message.conversation for message in doomed.messages] != [conversation] * len(ids):
                 raise Conflict
             await caller.submit(deleting.delete, doomed)
         return len(ids)
@@ -72,11 +72,11 @@ async def delete_written(caller: Caller, user_ids: Iterable[int], places: Deleti
             if loop.time() > until:
                 return False
             after = lines[-1][0]
-            found: dict[tuple[object, ...], list[int]] = defaultdict(list)
+            result: dict[tuple[object, ...], list[int]] = defaultdict(list)
             for message_id, channel_id, *conversation in lines:
                 if places.have(caller.state, channel_id):
-                    found[channel_id, *conversation].append(message_id)
-            for message_ids in found.values():
+                    result[channel_id, *conversation].append(message_id)
+            for message_ids in result.values():
                 await _delete_written(caller, message_ids, places)
     return True
 
@@ -96,8 +96,8 @@ async def expire_messages(log: Log, channel_id: int | None) -> None:
     """Delete expired messages of a channel (None: direct messages), as the server."""
     # The retention time may have changed since the last batch.
     while (before := deleting.kept_since(log.state, channel_id, log.clock())) is not None:
-        found = await log.store.read(editing.older_than, channel_id, before, BATCH)
-        deleted = [await _expire(log, message_ids, before) for message_ids in found]
+        results = await log.store.read(editing.older_than, channel_id, before, BATCH)
+        deleted = [await _expire(log, message_ids, before) for message_ids in results]
         if not any(deleted):
             return
 

@@ -132,7 +132,7 @@ async def _read(
             relations = message_marks.relations(connection, user.id, ids)
         return page, MessageExtras(relations, message_details.details_of(connection, ids))
 
-    page, shown = await read_unchanged(node, read, lambda found: found[0].messages, search)
+    page, shown = await read_unchanged(node, read, lambda result: result[0].messages, search)
     if extras:
         ids = [message.id for message in page.messages]
         shown = MessageExtras(await relations_now(node, user, ids, shown.relations), shown.details)
@@ -209,8 +209,8 @@ async def _anchor_at(node: Node, text: str | None) -> int:
         seconds = moment.timestamp()
     except OverflowError:
         raise Refused("'anchor_date' is out of range.") from None
-    found = await node.store.read(queries.first_at_or_after, seconds)
-    return NOTHING_UNREAD if found is None else found
+    result = await node.store.read(queries.first_at_or_after, seconds)
+    return NOTHING_UNREAD if result is None else result
 
 
 def _numbers(query: MessageQuery) -> tuple[int, int]:
@@ -237,8 +237,8 @@ def _by_ids(
     search = MessageSearch(scope, terms, 0, 0, 0)
 
     def find(connection: Connection) -> Page:
-        found = message_search.matching(connection, search, ids)
-        return Page(found, found_oldest=False, found_newest=False)
+        messages = message_search.matching(connection, search, ids)
+        return Page(messages, found_oldest=False, found_newest=False)
 
     return find
 
@@ -247,8 +247,8 @@ async def one_message(node: Node, user: User | None, message_id: int) -> FoundMe
     """One message, if the user (None: a spectator) can read it."""
 
     def find(connection: Connection) -> Page:
-        found = queries.messages(connection, [message_id])
-        return Page(found, found_oldest=False, found_newest=False)
+        messages = queries.messages(connection, [message_id])
+        return Page(messages, found_oldest=False, found_newest=False)
 
     page, extras = await _read(node, user, find, extras=True)
     return FoundMessages(page, None, (), extras) if page.messages else None

@@ -50,17 +50,17 @@ async def use_widget(caller: Caller, message_id: int, kind: str, content: str) -
 
 async def _seen(caller: Caller, message_id: int) -> message_details.DetailedMessage:
     """The message with its details. Raises NoSuchMessage. The verb checks permissions."""
-    found = await caller.node.store.read(
+    detailed = await caller.node.store.read(
         message_details.detailed_message, caller.user.id, message_id
     )
-    if found is None:
+    if detailed is None:
         raise NoSuchMessage
-    return found
+    return detailed
 
 
 async def pin_message(caller: Caller, message_id: int) -> None:
     async def attempt() -> None:
-        found = await preconditions.to_edit(caller.node.log, message_id)
-        await caller.submit(pins.pin, found)
+        loaded = await preconditions.to_edit(caller.node.log, message_id)
+        await caller.submit(pins.pin, loaded)
 
     await retry_on_conflict(attempt)

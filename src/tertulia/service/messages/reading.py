@@ -38,11 +38,13 @@ async def read_unchanged(
     async def attempt() -> R:
         seq = node.state.seq
         await node.log.durability.settled()
-        found = await (node.store.read(look) if search is None else node.store.search(search, look))
-        things = {thing for message in messages(found) for thing in entries_of(message)}
+        result = await (
+            node.store.read(look) if search is None else node.store.search(search, look)
+        )
+        things = {thing for message in messages(result) for thing in entries_of(message)}
         if node.state.recent_writes.since(seq, things):
             raise Conflict
-        return found
+        return result
 
     return await retry_on_conflict(attempt)
 
@@ -68,7 +70,7 @@ def readable(node: Node, user: User | None, messages: Iterable[Message]) -> list
     if not present.is_active:
         return []
     is_open: dict[int | None, bool] = {None: False}
-    found = []
+    result = []
     for message in messages:
         channel_id = message.channel_id
         if channel_id not in is_open:
@@ -76,22 +78,24 @@ def readable(node: Node, user: User | None, messages: Iterable[Message]) -> list
                 state, present, state.channels[channel_id]
             )
         if is_open[channel_id] or channel_access.reads_message(state, present, message):
-            found.append(message)
-    return found
+            result.append(message)
+    return result
 
 
 async def readable_message(node: Node, user: User | None, message_id: int) -> Message | None:
     """The message, if it exists and the user (None: a spectator) can read it."""
-    found = await read_unchanged(
-        node, lambda connection: queries.messages(connection, [message_id]), lambda found: found
+    result = await read_unchanged(
+        node,
+        lambda connection: queries.messages(connection, [message_id]),
+        lambda messages: messages,
     )
-    return found[0] if found and may_read(node, user, found[0]) else None
+    return result[0] if result and may_read(node, user, result[0]) else None
 
 
 async def stored_message(node: Node, message_id: int) -> Message | None:
     """The message without permission checks, which the verb makes."""
-    found = await node.store.read(queries.messages, [message_id])
-    return found[0] if found else None
+    messages = await node.store.read(queries.messages, [message_id])
+    return messages[0] if messages else None
 
 
 LOOKUPS: Final = 5000
@@ -124,19 +128,19 @@ async def _received(caller: Caller, user: User, channel: Channel) -> Iterable[To
     if subscription is None or not subscription.spans:
         return ()
     first = min(after for after, _ in subscription.spans)
-    found: list[TopicByNewest] = []
+    results: list[TopicByNewest] = []
     others: list[tuple[str, str]] = []
     known = caller.state.topics.by_newest_message[channel.id][::-1]
     at_once = max(LOOKUPS // len(subscription.spans), 1)
     for begin in range(0, len(known), at_once):
         for topic in known[begin : begin + at_once]:
             if subscription.covers(topic.last_message_id):
-                found.append(TopicByNewest(topic.name, topic.last_message_id))
+                results.append(TopicByNewest(topic.name, topic.last_message_id))
             elif topic.last_message_id > first:
                 others.append((topic.key, topic.name))
         await asyncio.sleep(0)
     # The newest message of the others was sent while the user was not subscribed.
-    parts = [found]
+    parts = [results]
     for begin in range(0, len(others), at_once):
         some = dict(others[begin : begin + at_once])
         newest = await caller.node.store.read(
@@ -147,8 +151,8 @@ async def _received(caller: Caller, user: User, channel: Channel) -> Iterable[To
     return heapq.merge(*parts, key=_newest_first)
 
 
-def _newest_first(one: TopicByNewest) -> int:
-    return -one.newest_id
+def _newest_first(topic: TopicByNewest) -> int:
+    return -topic.newest_id
 
 
 Relations = Mapping[int, Relation]

@@ -131,15 +131,15 @@ class RecentMessages:
         if word:
             yield from self._with_word(word)
             return
-        for newer, (message_id, one) in enumerate(reversed(self._kept.items())):
+        for newer, (message_id, recent) in enumerate(reversed(self._kept.items())):
             if message_id in self._stale:
                 raise Conflict
-            yield newer, one
+            yield newer, recent
 
     def _with_word(self, word: str) -> Iterator[tuple[int, RecentMessage]]:
         if self._texts is None:
             kept = list(reversed(self._kept.values()))
-            texts = ["\n".join((*one.folded(), "")) for one in kept]
+            texts = ["\n".join((*recent.folded(), "")) for recent in kept]
             self._texts = _Texts("".join(texts), [0, *accumulate(map(len, texts))], kept)
         text, starts, messages = self._texts.text, self._texts.starts, self._texts.messages
         newest_stale = max(self._stale, default=0)
@@ -186,7 +186,7 @@ class RecentMessages:
                 new, is_all = queries.newest_messages(
                     connection, newest or 0, last, self._most, self._most_characters
                 )
-            ids = [one.id for one in (*again, *new)]
+            ids = [message.id for message in (*again, *new)]
             return again, new, is_all, message_details.details_of(connection, ids)
 
         with reading_for(_ASKER):
@@ -198,7 +198,7 @@ class RecentMessages:
             self._forget_all(state)  # There may be a gap.
             return
         self._texts = None
-        for message_id in set(stale) - {one.id for one in again}:
+        for message_id in set(stale) - {message.id for message in again}:
             self._characters -= self._kept.pop(message_id).size
         self._put(again, details)
         self._put(new, details)
@@ -216,17 +216,17 @@ class RecentMessages:
         if any(isinstance(thing, tuple) and thing[0] == "renamed" for thing in written):
             self._stale.update(
                 message_id
-                for message_id, one in self._kept.items()
-                if not written.isdisjoint(entries_of(one.message))
+                for message_id, recent in self._kept.items()
+                if not written.isdisjoint(entries_of(recent.message))
             )
 
-    def _put(self, found: _Messages, details: _Details) -> None:
-        for message in found:
+    def _put(self, messages: _Messages, details: _Details) -> None:
+        for message in messages:
             if before := self._kept.get(message.id):
                 self._characters -= before.size
-            one = RecentMessage(message, details.get(message.id, NO_DETAILS))
-            self._kept[message.id] = one
-            self._characters += one.size
+            recent = RecentMessage(message, details.get(message.id, NO_DETAILS))
+            self._kept[message.id] = recent
+            self._characters += recent.size
 
     def _make_room(self) -> None:
         """Drop the oldest messages beyond the limits."""

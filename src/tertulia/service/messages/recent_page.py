@@ -66,13 +66,13 @@ async def _attempt(
         begun = _begun(node, user_id, terms, before + 1, first, marks)
     state = node.state
     user, seq = state.users[user_id], state.seq
-    found = begun.found[:before]
-    messages = [one.message for one in reversed(found)]
-    details = {one.message.id: one.details for one in found}
+    result = begun.found[:before]
+    messages = [recent.message for recent in reversed(result)]
+    details = {recent.message.id: recent.details for recent in result}
     ids = [message.id for message in messages]
     has_more = len(begun.found) > before
     if not has_more and begun.last:
-        older, extras = await _older(node, user, terms, before - len(found), begun)
+        older, extras = await _older(node, user, terms, before - len(result), begun)
         messages = older.messages + messages
         relations, details = extras.relations, {**details, **extras.details}
         has_more = not older.found_oldest
@@ -86,12 +86,12 @@ async def _attempt(
     return page, MessageExtras(relations, details)
 
 
-def _require_unchanged(now: State, then: State, seq: int, found: Sequence[Message]) -> None:
+def _require_unchanged(now: State, then: State, seq: int, messages: Sequence[Message]) -> None:
     """Raise Conflict if one of the messages was changed since that entry."""
     written = now.recent_writes.after(seq) if now is then else None
     if written is None:
         raise Conflict
-    things = {thing for message in found for thing in entries_of(message)} if written else ()
+    things = {thing for message in messages for thing in entries_of(message)} if written else ()
     if any(thing in things or message_in(thing) in things for thing in written):
         raise Conflict
 
@@ -123,36 +123,36 @@ def _begun(
     texts, _ = search_text.split_terms(terms)
     said = [phrase for phrases, negated in texts if not negated for phrase in phrases]
     wanted = max((word for phrase in said for word in phrase.words), key=len, default="")
-    found: list[RecentMessage] = []
+    result: list[RecentMessage] = []
     looked = matched = passed = 0
     last = start = state.last_message_id + 1
     # Check the text first, which excludes most messages.
-    for passed, one in recent.newest_first(state, wanted):
-        message = one.message
+    for passed, item in recent.newest_first(state, wanted):
+        message = item.message
         if message.id < first:
             last = first
             break
         last = message.id + 1
-        if len(found) == limit or (
+        if len(result) == limit or (
             # Memory won't have enough matches.
-            texts and looked >= _ESTIMATE and len(found) * len(recent) < limit * passed
+            texts and looked >= _ESTIMATE and len(result) * len(recent) < limit * passed
         ):
             break
         looked += 1
         if texts:
-            words = one.folded()
+            words = item.folded()
             if not all(folded_contain(words, phrases) is not negated for phrases, negated in texts):
                 continue
             matched += 1
         if message not in received:
             continue
-        found.append(one)
+        result.append(item)
     else:
         passed, last = len(recent), max(first, recent.first)
     newest = recent.newest_first(state) if len(said) > 1 else ()
-    sample = [one.message for _, one in islice(newest, search_text.SAMPLE)]
-    seen = ScannedSample(passed, matched, len(found), start - last, state.last_message_id, sample)
-    return _Begun(found, last, seen, received.is_unsure)
+    sample = [recent.message for _, recent in islice(newest, search_text.SAMPLE)]
+    seen = ScannedSample(passed, matched, len(result), start - last, state.last_message_id, sample)
+    return _Begun(result, last, seen, received.is_unsure)
 
 
 async def _older(
@@ -169,7 +169,7 @@ async def _older(
         include_anchor=False,
     )
     is_known = is_loaded(node, user.id)
-    newer = [one.message.id for one in begun.found]
+    newer = [recent.message.id for recent in begun.found]
 
     def look(connection: Connection) -> tuple[Page, MessageExtras]:
         page = message_search.find(connection, search, begun.seen)
@@ -196,7 +196,7 @@ class _Received:
         self._state, self._user = state, user
         self.is_unsure = False
         flags = {} if marks is None else marks.flags
-        self._recorded = {one for one, value in flags.items() if value & int(Flag.RECORD)}
+        self._recorded = {flag for flag, value in flags.items() if value & int(Flag.RECORD)}
         self._knows = marks is not None or _has_no_records(state, user.id, first)
         self._directs = state.directs.of_user[user.id]
         self._channels: dict[int, tuple[Sequence[tuple[int, int | None]], bool]] = {}

@@ -181,16 +181,16 @@ def _topic(state: State, to: ToChannel | ToPeople) -> Topic | None:
 
 def people_addressed(caller: Caller, named: Iterable[int | str]) -> list[int]:
     """The IDs of users given by ID or email address. Raises Refused for unknown addresses."""
-    found: list[int] = []
+    result: list[int] = []
     for one in named:
         if isinstance(one, int):
-            found.append(one)
+            result.append(one)
             continue
         user = caller.account_with(one)
         if user is None:
             raise Refused(f"No user has the email address '{one[:100]}'.")
-        found.append(user.id)
-    return found
+        result.append(user.id)
+    return result
 
 
 def to_people(user_ids: Sequence[int]) -> ToPeople:

@@ -60,7 +60,9 @@ class MailReader:
         state = self._node.state
         if message.direct_id is not None:
             members = state.directs[message.direct_id].members
-            others = [one for one in members if one != self.user.id] or [self.user.id]
+            others = [member_id for member_id in members if member_id != self.user.id] or [
+                self.user.id
+            ]
             return self.words("direct", names=", ".join(map(self.name_of, others)))
         channel = state.channels[message.channel_id]
         return f"#{channel.name} > {message.topic or self.words('general')}"
@@ -68,9 +70,11 @@ class MailReader:
     def link_to(self, message: Message) -> str:
         return self.site + addresses.address_of(self._node.state, message)
 
-    async def render(self, messages: Iterable[Message], own: Iterable[int]) -> list[QuotedMessage]:
+    async def render(
+        self, messages: Iterable[Message], own_ids: Iterable[int]
+    ) -> list[QuotedMessage]:
         """The messages for the email; those that are not in `own` are context."""
-        notified = set(own)
+        notified = set(own_ids)
         return [await self._render(message, message.id not in notified) for message in messages]
 
     async def _render(self, message: Message, is_before: bool) -> QuotedMessage:
@@ -95,9 +99,9 @@ class MailReader:
     async def _pictures_of(self, message: Message) -> dict[str, str]:
         """The `Content-ID` of each image in the message that is attached, by path. Images that the
         reader cannot open, and those that aren't available, are left out."""
-        found: dict[str, str] = {}
+        result: dict[str, str] = {}
         if not message.has_image:
-            return found
+            return result
         for path in pictures_in(message.rendered):
             if path not in self._pictures and len(self._pictures) < PICTURES:
                 content = await self._picture(path)
@@ -107,8 +111,8 @@ class MailReader:
                         content_id=name, media_type="image/webp", content=content
                     )
             if path in self._pictures:
-                found[path] = self._pictures[path].content_id
-        return found
+                result[path] = self._pictures[path].content_id
+        return result
 
     async def _picture(self, path: str) -> bytes | None:
         node = self._node

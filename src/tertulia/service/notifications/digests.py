@@ -77,13 +77,13 @@ def _user_in(progress: str | None, day: str) -> int:
 
 def _mails(node: Node, user_ids: list[int]) -> list[Mail]:
     state, now = node.state, node.clock()
-    found: list[Mail] = []
+    mails: list[Mail] = []
     for user_id in user_ids:
         if emails.wants_digest(state, user_id, _seen_at(node, user_id), now):
             facts = {SINCE: str(int(now - SPAN_SECONDS))}
             site = node.config.mail_site
-            found += users.emails_to(MailKind.DIGEST, state.users[user_id], site, **facts)
-    return found
+            mails += users.emails_to(MailKind.DIGEST, state.users[user_id], site, **facts)
+    return mails
 
 
 def _seen_at(node: Node, user_id: int) -> float:
@@ -147,18 +147,18 @@ class Digests:
         """The liveliest topics with messages that the user has not read."""
         state = self._node.state
         heard = [
-            one
-            for one in await self._lively(since)
-            if emails.includes_topic(state, user.id, one.channel_id, one.key)
+            topic
+            for topic in await self._lively(since)
+            if emails.includes_topic(state, user.id, topic.channel_id, topic.key)
         ]
-        found: list[_Topic] = []
+        topics: list[_Topic] = []
         for lively in heard[:LOOKED_AT]:
             messages = await self._unread(user, lively)
             if messages:
-                found.append(_Topic(lively, messages))
-            if len(found) == CONVERSATIONS:
+                topics.append(_Topic(lively, messages))
+            if len(topics) == CONVERSATIONS:
                 break
-        return found
+        return topics
 
     async def _lively(self, since: int) -> list[LivelyTopic]:
         elapsed, hour = self._node.log.elapsed(), since // 3600
@@ -178,17 +178,19 @@ class Digests:
         def look(connection: Connection) -> tuple[list[Message], dict[int, message_marks.Relation]]:
             ids = topics.ids_in_topic(connection, lively.channel_id, lively.key, first_id, SEARCHED)
             relations = message_marks.relations(connection, user.id, ids)
-            unread = [one for one in ids if not relations[one].read][: MESSAGES * 5]
+            unread = [relation_id for relation_id in ids if not relations[relation_id].read][
+                : MESSAGES * 5
+            ]
             return queries.messages(connection, unread), relations
 
         messages, relations = await self._node.store.read(look)
         state = self._node.state
         return [
-            one
-            for one in messages
-            if rules.may_notify(state, user.id, one)
-            and not is_read(state, user.id, one, relations[one.id])
-            and (user.id, one.sender_id) not in state.muted_users
+            message
+            for message in messages
+            if rules.may_notify(state, user.id, message)
+            and not is_read(state, user.id, message, relations[message.id])
+            and (user.id, message.sender_id) not in state.muted_users
         ][:MESSAGES]
 
 
@@ -198,6 +200,8 @@ async def _shown(reader: MailReader, topic: _Topic) -> QuotedConversation:
     return QuotedConversation(
         name=reader.conversation_name(first),
         link=reader.link_to(first),
-        messages=tuple(await reader.render(topic.messages, [one.id for one in topic.messages])),
+        messages=tuple(
+            await reader.render(topic.messages, [message.id for message in topic.messages])
+        ),
         more=reader.words("digest_messages", count=lively.count, people=names),
     )

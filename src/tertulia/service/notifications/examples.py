@@ -65,21 +65,21 @@ _SAID: Final = (
 def examples(links: Links, site: str, language: str) -> Mapping[str, RenderedMail]:
     """The emails in a language, by name."""
     state = _made_up(language)
-    found = {"trial": mail_templates.test_mail(state, state.users[_READER].address, site)}
+    mails = {"trial": mail_templates.test_mail(state, state.users[_READER].address, site)}
     templates = MailTemplates(lambda: state, links)
     for kind, facts in _facts(state, links).items():
         for name, some in facts.items():
             mail = Mail(kind=kind, to="noa@example.com", site=site, about=_about(kind), facts=some)
             written = templates.render(mail, _NOW)
             if written is not None:
-                found[name] = written
+                mails[name] = written
     shown = {
         "missed_messages": _missed(state, site, language),
         "missed_messages_direct": _direct(state, site, language),
         "missed_messages_hidden": _hidden(state, site, language),
         "digest": _digest(state, site, language),
     }
-    return found | {name: rendered(mail, "example.com") for name, mail in shown.items()}
+    return mails | {name: rendered(mail, "example.com") for name, mail in shown.items()}
 
 
 def _made_up(language: str) -> State:
@@ -119,7 +119,7 @@ def _facts(state: State, links: Links) -> Mapping[MailKind, Mapping[str, dict[st
         "expires_at": str(_NOW + 3600),
         "mark": links.password_mark(state.credentials[_READER]),
     }
-    own: dict[MailKind, dict[str, dict[str, str]]] = {
+    facts: dict[MailKind, dict[str, dict[str, str]]] = {
         MailKind.FORGOTTEN: {"forgotten": of_link},
         MailKind.SIGN_IN_LINK: {"sign_in_link": {**of_link, "flow": ""}},
         MailKind.ACCOUNT_IMPORTED: {"account_imported": of_link},
@@ -139,7 +139,7 @@ def _facts(state: State, links: Links) -> Mapping[MailKind, Mapping[str, dict[st
         MailKind.RECOVERY_CODE_USED: {"recovery_code_used": {"left": "9"}},
     }
     shown = {MailKind.MISSED_MESSAGES, MailKind.DIGEST}
-    return {kind: own.get(kind, {kind.value: {}}) for kind in MailKind if kind not in shown}
+    return {kind: facts.get(kind, {kind.value: {}}) for kind in MailKind if kind not in shown}
 
 
 def _missed(state: State, site: str, language: str) -> ConversationMail:

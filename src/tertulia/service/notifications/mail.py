@@ -52,12 +52,12 @@ class MailChannel:
         accounts = self._log.state.users
         mails = {
             outbox.new_id(): mail
-            for one in notifications
+            for notification in notifications
             for mail in users.emails_to(
                 MailKind.MISSED_MESSAGES,
-                accounts[one.user_id],
+                accounts[notification.user_id],
                 self._site,
-                **{MESSAGES: " ".join(map(str, one.message_ids))},
+                **{MESSAGES: " ".join(map(str, notification.message_ids))},
             )
         }
         return partial(outbox.add_all, mails=mails, at=now)
@@ -74,8 +74,8 @@ def reason_now(
     not want to be notified."""
     if not rules.may_notify(state, user.id, message) or is_read(state, user.id, message, relation):
         return None
-    found = rules.recipients(state, message, {user.id: relation.flags}, method)
-    return next((reason for reason, people in found.items() if user.id in people), None)
+    recipients = rules.recipients(state, message, {user.id: relation.flags}, method)
+    return next((reason for reason, people in recipients.items() if user.id in people), None)
 
 
 SHOWN: Final = 20
@@ -107,12 +107,12 @@ async def missed_messages(node: Node, mail: Mail, now: float) -> RenderedMail | 
     user = node.state.users.get(mail.about)
     if user is None or not user.is_active:
         return None
-    ids = [int(one) for one in mail.facts[MESSAGES].split()]
+    ids = [int(text) for text in mail.facts[MESSAGES].split()]
 
     def look(connection: Connection) -> _Known:
-        found = queries.messages(connection, ids)
-        before = queries.before_in_conversation(connection, found[0], BEFORE) if found else []
-        return _Known(found, message_marks.relations(connection, user.id, ids), before)
+        messages = queries.messages(connection, ids)
+        before = queries.before_in_conversation(connection, messages[0], BEFORE) if messages else []
+        return _Known(messages, message_marks.relations(connection, user.id, ids), before)
 
     known = await node.store.read(look)
     missed: list[Message] = []
@@ -128,7 +128,7 @@ async def missed_messages(node: Node, mail: Mail, now: float) -> RenderedMail | 
         return None
     reader = MailReader(node, user, mail.site, now)
     opening = _opening(
-        node, reader, missed[0], next(one for one in NotificationReason if one in reasons)
+        node, reader, missed[0], next(reason for reason in NotificationReason if reason in reasons)
     )
     content = await _conversation_mail(node, reader, mail, missed, known.before, opening)
     return rendered(content, node.config.address_host)
@@ -167,11 +167,11 @@ async def _conversation_mail(
             list_id="messages",
         )
     before = [
-        one
-        for one in earlier
-        if one.sent_at >= missed[0].sent_at - BEFORE_SECONDS
-        and rules.may_notify(state, user.id, one)
-        and (user.id, one.sender_id) not in state.muted_users
+        message
+        for message in earlier
+        if message.sent_at >= missed[0].sent_at - BEFORE_SECONDS
+        and rules.may_notify(state, user.id, message)
+        and (user.id, message.sender_id) not in state.muted_users
     ]
     shown = missed[:SHOWN]
     name = reader.conversation_name(newest)
@@ -179,7 +179,7 @@ async def _conversation_mail(
     conversation = QuotedConversation(
         name=name,
         link=reader.link_to(shown[0]),
-        messages=tuple(await reader.render([*before, *shown], [one.id for one in missed])),
+        messages=tuple(await reader.render([*before, *shown], [message.id for message in missed])),
         more=words("more", count=len(missed) - SHOWN) if len(missed) > SHOWN else "",
     )
     direct = newest.direct_id is not None

@@ -181,7 +181,11 @@ class Notifier:
     async def once_per_interval(self) -> float:
         """Run a round, unless the last one began less than the channels' shortest interval ago.
         Return the seconds until the next one."""
-        wait = self._began_at + min(one.interval for one in self._channels) - self._log.elapsed()
+        wait = (
+            self._began_at
+            + min(channel.interval for channel in self._channels)
+            - self._log.elapsed()
+        )
         if wait > 0:
             return wait
         self._began_at = self._log.elapsed()
@@ -203,7 +207,7 @@ class Notifier:
             return 0.0
         if self._seen < self._heard:
             return 0.0
-        methods = [one.method.value for one in self._channels]
+        methods = [channel.method.value for channel in self._channels]
         due = await self._log.store.read(notifications.next_due, methods)
         pause = LONGEST_SLEEP if due is None else max(due - self._log.clock(), 0.0)
         return min(pause, RENEW_SECONDS if self._log.store.is_shared else LONGEST_SLEEP)
@@ -257,7 +261,8 @@ class Notifier:
                 entries = await self._log.store.read(log_entries.entries, self._seen, PAGE, until)
                 until = entries[-1].seq if len(entries) == PAGE else until
             pending = {
-                one.method.value: await self._pending(one, entries) for one in self._channels
+                channel.method.value: await self._pending(channel, entries)
+                for channel in self._channels
             }
             if any(pending.values()) or until - self._moved_to >= BEHIND:
                 await self._log.store.write(partial(self._write, pending=pending, until=until))
@@ -335,7 +340,7 @@ class Notifier:
         for begin in range(0, len(waiting), PEOPLE_AT_ONCE):
             people = BitMap(waiting[begin : begin + PEOPLE_AT_ONCE])
             later = self._postponed(channel, people, now)
-            away = people - BitMap.union(BitMap(), *(one.people for one in later))
+            away = people - BitMap.union(BitMap(), *(postponed.people for postponed in later))
             try:
                 ready = await self._notifications(channel, rows, away)
                 write = channel.enqueue(ready, now)
@@ -394,10 +399,10 @@ class Notifier:
                     notifications.remove_people(connection, channel.method.value, row, gone)
                 if row.due_at > now:
                     continue
-                for one in later:
-                    if waiting := row.people & one.people:
+                for postponed in later:
+                    if waiting := row.people & postponed.people:
                         notifications.remove_people(connection, channel.method.value, row, waiting)
-                        again += one.pending(row, waiting, now)
+                        again += postponed.pending(row, waiting, now)
             notifications.add(connection, channel.method.value, again)
             enqueue(connection)
 
@@ -421,7 +426,7 @@ class Notifier:
 
         messages, flags, marks = await self._log.store.read(load)
         unread: dict[tuple[int, tuple[int | None, str, int | None]], list[int]] = defaultdict(list)
-        names = {one.conversation: conversation_key(one) for one in messages}
+        names = {message.conversation: conversation_key(message) for message in messages}
         looked_at = 0
         for message in messages:
             await asyncio.sleep(0)  # There may be hundreds of messages, each with as many flags.

@@ -63,11 +63,16 @@ class PushChannel:
     def enqueue(
         self, notifications: Sequence[Notification], now: float
     ) -> Callable[[Connection], None]:
-        own = self._log.state.push_subscriptions.of_user
+        grouped = self._log.state.push_subscriptions.of_user
         queued = [
-            (subscription.id, one.user_id, one.conversation, one.message_ids)
-            for one in notifications
-            for subscription in own[one.user_id]
+            (
+                subscription.id,
+                notification.user_id,
+                notification.conversation,
+                notification.message_ids,
+            )
+            for notification in notifications
+            for subscription in grouped[notification.user_id]
             if subscription.paused_until <= now
         ]
 
@@ -111,7 +116,7 @@ def conversation_tag(node: Node, user_id: int, message: Message) -> str:
     """The notification tag of the message's conversation, as the web client computes it."""
     if message.direct_id is not None:
         members = node.state.directs[message.direct_id].members
-        others = sorted(one for one in members if one != user_id) or [user_id]
+        others = sorted(member_id for member_id in members if member_id != user_id) or [user_id]
         return "d" + ",".join(map(str, others))
     return f"c{message.channel_id}/{message.topic.lower()}"
 
@@ -132,7 +137,9 @@ def message_payload(
     is_one_to_one = False
     if newest.direct_id is not None:
         members = state.directs[newest.direct_id].members
-        others = [one for one in members if one not in {user.id, newest.sender_id}]
+        others = [
+            member_id for member_id in members if member_id not in {user.id, newest.sender_id}
+        ]
         is_one_to_one = not others
         title = sender
         if others:
@@ -147,10 +154,10 @@ def message_payload(
         count = len(messages)
         body = words("hidden", count=count)
     else:
-        lines = [_text(one.rendered, node.config.mail_site) for one in messages[-SHOWN:]]
+        lines = [_text(message.rendered, node.config.mail_site) for message in messages[-SHOWN:]]
         if not is_one_to_one:
             shown = zip(messages[-SHOWN:], lines, strict=True)
-            lines = [f"{name_of(one.sender_id)}: {line}" for one, line in shown]
+            lines = [f"{name_of(message.sender_id)}: {line}" for message, line in shown]
         if (more := len(messages) - SHOWN) > 0:
             lines.append(words("more", count=more))
         body = "\n".join(lines)
@@ -162,7 +169,7 @@ def message_payload(
         "organization": state.realm.name,
         "url": link,
         "sent_at": newest.sent_at,
-        "message_ids": [one.id for one in messages],
+        "message_ids": [message.id for message in messages],
         "to": reply,
         "words": {key: words(key) for key in ("reply", "read", "placeholder", "failed")},
         **around.fields(),
@@ -183,11 +190,11 @@ def test_payload(node: Node, user: User) -> dict[str, Any]:
 def encoded_payload(payload: Mapping[str, Any], most: int) -> bytes:
     """Encode as JSON of at most `most` bytes, shortening the body if needed."""
     whole = dict(payload)
-    while len(found := msgspec.json.encode(whole)) > most and whole.get("body"):
+    while len(encoded := msgspec.json.encode(whole)) > most and whole.get("body"):
         whole["body"] = short(whole["body"], len(whole["body"]) // 2)
         if len(whole["body"]) < 10:
             whole["body"] = ""
-    return found
+    return encoded
 
 
 def is_hidden(node: Node, user: User, message: Message) -> bool:
@@ -203,7 +210,10 @@ def _reply_to(node: Node, user: User, message: Message) -> dict[str, Any]:
     """The recipients of a reply."""
     if message.direct_id is not None:
         members = node.state.directs[message.direct_id].members
-        return {"user_ids": sorted(one for one in members if one != user.id) or [user.id]}
+        return {
+            "user_ids": sorted(member_id for member_id in members if member_id != user.id)
+            or [user.id]
+        }
     return {"channel_id": message.channel_id, "topic": message.topic}
 
 

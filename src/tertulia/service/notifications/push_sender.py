@@ -150,13 +150,13 @@ class PushSender:
         try:
             shown = await node.store.read(lambda c: _shown_pushes(c, readers, deleted))
             dropped: list[Push] = []
-            for user_id in {one.user_id for one in shown}:
-                own = [one for one in shown if one.user_id == user_id]
-                known = await self._known(user_id, own)
+            for user_id in {push.user_id for push in shown}:
+                of_user = [push for push in shown if push.user_id == user_id]
+                known = await self._known(user_id, of_user)
                 user = node.state.users[user_id]
-                for one in own:
-                    if not self._still(user, one, known):
-                        dropped.append(one)
+                for push in of_user:
+                    if not self._still(user, push, known):
+                        dropped.append(push)
                     await asyncio.sleep(0)
             if dropped:
                 await node.store.write(partial(pushes.retract, shown=dropped, at=node.clock()))
@@ -166,17 +166,17 @@ class PushSender:
             raise
 
     async def _forget_ended(self) -> None:
-        store, own = self._node.store, self._node.state.push_subscriptions
-        highest = own.highest  # Others may know of some that came later.
+        store, subscriptions = self._node.store, self._node.state.push_subscriptions
+        highest = subscriptions.highest  # Others may know of some that came later.
         there = await store.read(pushes.subscription_ids)
-        if gone := [one for one in there if one <= highest and one not in own.rows]:
+        if gone := [one for one in there if one <= highest and one not in subscriptions.rows]:
             await store.write(partial(pushes.forget, subscription_ids=gone))
 
     async def _known(self, user_id: int, waiting: Iterable[Push]) -> _Known:
-        ids = sorted({message_id for one in waiting for message_id in one.message_ids})
+        ids = sorted({message_id for push in waiting for message_id in push.message_ids})
 
         def look(connection: Connection) -> _Known:
-            messages = {one.id: one for one in queries.messages(connection, ids)}
+            messages = {message.id: message for message in queries.messages(connection, ids)}
             return _Known(messages, message_marks.relations(connection, user_id, ids))
 
         return await self._node.store.read(look)
@@ -185,7 +185,7 @@ class PushSender:
         self, user: User, push: Push, known: _Known
     ) -> list[tuple[Message, NotificationReason]]:
         """The push's messages to notify the user of as of now, with reasons."""
-        found: list[tuple[Message, NotificationReason]] = []
+        result: list[tuple[Message, NotificationReason]] = []
         for message_id in push.message_ids:
             message = known.messages.get(message_id)
             if message is not None:
@@ -194,8 +194,8 @@ class PushSender:
                     self._node.state, user, message, relation, NotificationMethod.PUSH
                 )
                 if reason is not None:
-                    found.append((message, reason))
-        return found
+                    result.append((message, reason))
+        return result
 
     # One program
 
@@ -208,8 +208,8 @@ class PushSender:
             return
         known = await self._known(user.id, lane.pushes)
         still: dict[str, list[tuple[Message, NotificationReason]]] = {}
-        for one in lane.pushes:
-            still[one.conversation] = self._still(user, one, known)
+        for push in lane.pushes:
+            still[push.conversation] = self._still(user, push, known)
             await asyncio.sleep(0)  # Let the event loop do other work.
         unread = [some for some in still.values() if some]
         around = PushSummary(
@@ -219,11 +219,11 @@ class PushSender:
         shown: list[Push] = []
         dropped: list[Push] = []
         failed: _Failed | None = None
-        waiting = [one for one in lane.pushes if one.wanted is not PushAction.SHOWN]
-        for one in waiting[:PER_TURN]:
+        waiting = [push for push in lane.pushes if push.wanted is not PushAction.SHOWN]
+        for push in waiting[:PER_TURN]:
             try:
                 is_shown = await self._one(
-                    subscription, user, one, still[one.conversation], around, known
+                    subscription, user, push, still[push.conversation], around, known
                 )
             except _Failed as error:
                 failed = error
@@ -234,7 +234,7 @@ class PushSender:
             except Exception:  # A bug must not be retried forever.
                 logger.exception("could not send a push")
                 is_shown = False
-            (shown if is_shown else dropped).append(one)
+            (shown if is_shown else dropped).append(push)
         now = node.clock()
         until = None
         if failed is not None:
@@ -265,7 +265,9 @@ class PushSender:
         if still:
             if push.wanted is PushAction.TAKE_BACK:
                 return True  # It is unread again.
-            payload = push_payloads.message_payload(node, user, [one for one, _ in still], around)
+            payload = push_payloads.message_payload(
+                node, user, [message for message, _ in still], around
+            )
             is_urgent = any(reason in URGENT for _, reason in still)
             await self._push(subscription, payload, left, topic, "high" if is_urgent else "normal")
             return True
@@ -381,15 +383,15 @@ async def send_test_push(node: Node, user: User, subscription: PushSubscription)
 
 def _shown_pushes(connection: Connection, readers: Set[int], deleted: Set[int]) -> list[Push]:
     """Pushes that are shown to `readers`, and those about `deleted` messages that others see."""
-    found = pushes.shown_to(connection, readers)
+    shown_pushes = pushes.shown_to(connection, readers)
     if deleted:
         some = pushes.all_shown(connection)
-        found += [
-            one
-            for one in some
-            if one.user_id not in readers and not deleted.isdisjoint(one.message_ids)
+        shown_pushes += [
+            push
+            for push in some
+            if push.user_id not in readers and not deleted.isdisjoint(push.message_ids)
         ]
-    return found
+    return shown_pushes
 
 
 def _contact(node: Node) -> str:
@@ -400,7 +402,7 @@ def _contact(node: Node) -> str:
 
 def _must_show(subscription: PushSubscription) -> bool:
     host = subscription.service
-    return any(host == one or host.endswith(f".{one}") for one in _NEVER_SILENT)
+    return any(host == item or host.endswith(f".{item}") for item in _NEVER_SILENT)
 
 
 def _facts(subscription: PushSubscription, reply: WebResponse) -> dict[str, Any]:

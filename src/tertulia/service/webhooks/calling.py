@@ -138,13 +138,13 @@ class ServiceCaller:
             reason = f"{dropped} dropped because too many were waiting for the service."
             self._note(lane.bot_id, None, "given up", reason)
         results = await asyncio.gather(*(self._one(call) for call in lane.calls))
-        failures = [one for one in results if one is not None]
+        failures = [failed for failed in results if failed is not None]
         done = [call.id for call, failed in zip(lane.calls, results, strict=True) if failed is None]
         now = node.clock()
         until = None
         if failures:
             pause = retry_pause(lane.failures + 1, FIRST_PAUSE, LONGEST_PAUSE, spread=0.25)
-            until = now + max(pause, *(min(one.wait, LONGEST_PAUSE) for one in failures))
+            until = now + max(pause, *(min(failure.wait, LONGEST_PAUSE) for failure in failures))
         trouble = str(failures[0]) if failures else ""
         await node.store.write(lambda c: webhooks.finish_calls(c, lane, done, now, until, trouble))
         if failures and lane.failures + 1 == NOTIFY_OWNER_AFTER:
@@ -175,12 +175,12 @@ class ServiceCaller:
         service = None if bot is None or bot.bot is None else bot.bot.service
         if bot is None or service is None or not bot.is_active or not node.config.outgoing_webhooks:
             return "given up", "The bot no longer has a service."
-        found = await one_message(node, bot, call.message_id)
-        if found is None:
+        messages = await one_message(node, bot, call.message_id)
+        if messages is None:
             return "nothing", "The message no longer exists, or the bot can't read it."
-        message = found.page.messages[0]
+        message = messages.page.messages[0]
         token = node.vault.unsealed(service.token_sealed)
-        details = found.extras.details.get(message.id, NO_DETAILS)
+        details = messages.extras.details.get(message.id, NO_DETAILS)
         encoded = self._encode(node, bot, service, call, message, details, token)
         if encoded is None:
             return "nothing", "The service's format can't represent this message."

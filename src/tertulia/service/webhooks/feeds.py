@@ -88,8 +88,8 @@ class FeedReader:
         waiting, now = await store.read(feeds.due_times, known), clock()
         if chosen := self.tasks.due(waiting, now):
             taken = await store.write(lambda c: feeds.lease(c, known, now, LEASE_SECONDS, chosen))
-            for one in taken:
-                self.tasks.begin(one.feed_id, self._read(one))
+            for lease in taken:
+                self.tasks.begin(lease.feed_id, self._read(lease))
             waiting = await store.read(feeds.due_times, known)
         return self.tasks.pause(waiting, clock(), LONGEST_SLEEP)
 
@@ -143,7 +143,9 @@ class FeedReader:
             # Post the newest entry, to show that it works.
             passed = [entry.mark for entry in new[:-1]]
         else:
-            passed = [one.mark for one in new if one.at is not None and one.at < now - OLDEST]
+            passed = [
+                entry.mark for entry in new if entry.at is not None and entry.at < now - OLDEST
+            ]
         passed = [mark for mark in passed if mark not in feed.seen]
         if passed or not feed.has_begun:
             await node.log.submit(None, verbs.skip_entries, feed, passed, marks)

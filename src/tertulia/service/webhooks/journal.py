@@ -48,14 +48,14 @@ class Journal:
                 return
 
             def write(connection: Connection) -> None:
-                for bot_id, found in lines.items():
-                    webhooks.write_journal(connection, bot_id, found)
+                for bot_id, entries in lines.items():
+                    webhooks.write_journal(connection, bot_id, entries)
 
             try:
                 await store.write(write)
             except BaseException:
-                for bot_id, found in self._waiting.items():
-                    lines.setdefault(bot_id, deque(maxlen=MAX_JOURNAL)).extend(found)
+                for bot_id, entries in self._waiting.items():
+                    lines.setdefault(bot_id, deque(maxlen=MAX_JOURNAL)).extend(entries)
                 self._waiting = lines
                 raise
 

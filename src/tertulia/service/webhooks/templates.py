@@ -127,23 +127,23 @@ def render_templates(templates: list[str], payload: str, longest: int) -> list[s
 
     environment = ImmutableSandboxedEnvironment(undefined=ChainableUndefined, autoescape=False)
     environment.policies["json.dumps_kwargs"] = {"sort_keys": False, "ensure_ascii": False}
-    found = [environment.from_string(template) for template in templates]
+    results = [environment.from_string(template) for template in templates]
     if not payload:
         return []
     value: Any = json.loads(payload)
     names = value if isinstance(value, dict) else {}
-    variables = {name: one for name, one in names.items() if name.isidentifier()}
+    variables = {name: value for name, value in names.items() if name.isidentifier()}
     return [
         _beginning(template.generate({**variables, "payload": value}), longest)
-        for template in found
+        for template in results
     ]
 
 
 def _beginning(pieces: Iterator[str], longest: int) -> str:
-    size, found = 0, []
+    size, results = 0, []
     for piece in pieces:
-        found.append(piece[: longest - size])
-        size += len(found[-1])
+        results.append(piece[: longest - size])
+        size += len(results[-1])
         if size >= longest:
             break
-    return "".join(found)
+    return "".join(results)

@@ -54,8 +54,8 @@ async def remove_alert_words(
 
 
 def alert_words_section(context: SectionContext) -> dict[str, Any]:
-    own = context.state.alert_words.get(context.viewer_id)
-    return {"alert_words": list(own.words) if own else []}
+    alert_words = context.state.alert_words.get(context.viewer_id)
+    return {"alert_words": list(alert_words.words) if alert_words else []}
 
 
 SECTIONS: Final[Sections] = {("alert_words",): alert_words_section}

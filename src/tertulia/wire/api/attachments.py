@@ -223,7 +223,10 @@ async def get_attachments(call: Call) -> AttachmentsResponse:
     state = call.state
     room = attachments.storage_use(state, call.user)
     return AttachmentsResponse(
-        attachments=[attachment_object(state, one) for one in state.uploads.of_user[call.user.id]],
+        attachments=[
+            attachment_object(state, attachment)
+            for attachment in state.uploads.of_user[call.user.id]
+        ],
         upload_space_used=state.uploads.space_used,
         own_space_used=room.used,
         own_space_limit=room.limit,
@@ -284,9 +287,13 @@ async def get_file_facts(
 ) -> FileFactsResponse:
     """Get the name, size, and type of uploaded files."""
     at_path = call.state.uploads.at_path
-    known = [one for path in dict.fromkeys(path_ids) if (one := at_path(path)) is not None]
+    known = [
+        attachment for path in dict.fromkeys(path_ids) if (attachment := at_path(path)) is not None
+    ]
     opened = await files_opened(call.node, _caller(call), known)
-    return FileFactsResponse(files=[file_facts(one) for one in known if one.id in opened])
+    return FileFactsResponse(
+        files=[file_facts(attachment) for attachment in known if attachment.id in opened]
+    )
 
 
 async def delete_attachment(call: Caller, attachment_id: IntPath) -> None:

@@ -138,12 +138,13 @@ async def get_audit_log(
     To get the next page, pass the ID of the last record as `before`.
     """
     permissions.require_owner(call.state, call.user)
-    found = await call.node.store.read(
+    records = await call.node.store.read(
         audit_log.page, limit + 1, before, actor_id=actor_id, user_id=user_id, kind=kind
     )
     permissions.require_owner(call.state, call.user)
     return AuditLogResponse(
-        records=[record_object(one) for one in found[:limit]], found_oldest=len(found) <= limit
+        records=[record_object(record) for record in records[:limit]],
+        found_oldest=len(records) <= limit,
     )
 
 

@@ -27,7 +27,7 @@ class BannerObject(Struct, kw_only=True):
 
 def banner_objects(state: State) -> list[BannerObject]:
     """All banners, oldest first."""
-    banners = sorted(state.banners, key=lambda one: one.id)
+    banners = sorted(state.banners, key=lambda banner: banner.id)
     return convert(banners, list[BannerObject], from_attributes=True)
 
 

@@ -171,8 +171,8 @@ class SnippetsResponse(ApiResponse, kw_only=True):
 
 async def get_snippets(call: Call) -> SnippetsResponse:
     """Get your saved snippets."""
-    own = call.state.snippets.of_user[call.user.id]
-    return SnippetsResponse(saved_snippets=[snippet_object(snippet) for snippet in own])
+    snippets = call.state.snippets.of_user[call.user.id]
+    return SnippetsResponse(saved_snippets=[snippet_object(snippet) for snippet in snippets])
 
 
 class NewSnippetResponse(ApiResponse, kw_only=True):

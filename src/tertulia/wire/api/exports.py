@@ -76,8 +76,8 @@ class DataExportsResponse(ApiResponse, kw_only=True):
 
 async def get_data_exports(call: Call) -> DataExportsResponse:
     """Get the exports of your data. This endpoint is a Tertulia extension."""
-    own = call.consider(data_exports.own_exports)
-    return DataExportsResponse(data_exports=[_object(one) for one in own])
+    exports = call.consider(data_exports.own_exports)
+    return DataExportsResponse(data_exports=[_object(export) for export in exports])
 
 
 class DataExportUrlResponse(ApiResponse, kw_only=True):

@@ -78,7 +78,8 @@ def _term(term: Any) -> NarrowTerm:
         raise BadNarrow(str(error)) from None
     operand = read_term.operand
     if isinstance(operand, list) and not (
-        all(isinstance(one, int) for one in operand) or all(isinstance(one, str) for one in operand)
+        all(isinstance(value, int) for value in operand)
+        or all(isinstance(value, str) for value in operand)
     ):
         raise BadNarrow("a list of operands must contain either only IDs or only email addresses")
     if "\0" in str(operand) or isinstance(operand, bool):

@@ -26,7 +26,7 @@ class PlaygroundObject(Struct, kw_only=True):
 
 def playground_objects(state: State) -> list[PlaygroundObject]:
     """All playgrounds, by ID."""
-    playgrounds = sorted(state.playgrounds, key=lambda one: one.id)
+    playgrounds = sorted(state.playgrounds, key=lambda playground: playground.id)
     return convert(playgrounds, list[PlaygroundObject], from_attributes=True)
 
 

@@ -125,12 +125,12 @@ def all_presences(node: HttpNode, viewer: User, days: int, now: float) -> tuple[
     limited = node.config.can_access_all_users_group_limits_presence
     visible = json_object(
         node.fragments.get(
-            ("presences", one.first, one.size),
-            (one.version, presence.stamp(one.first, oldest)),
-            partial(encode, one.ids),
+            ("presences", item.first, item.size),
+            (item.version, presence.stamp(item.first, oldest)),
+            partial(encode, item.ids),
         )
-        for one in people.by_visibility(state, viewer)
-        if not limited or one.kind is not people.AccountVisibility.UNKNOWN
+        for item in people.by_visibility(state, viewer)
+        if not limited or item.kind is not people.AccountVisibility.UNKNOWN
     )
     return visible, presence.last_update_id
 

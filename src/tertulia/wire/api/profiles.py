@@ -167,7 +167,9 @@ def _visible_dropped(
 ) -> Hashable:
     """The users whose value was dropped by the change, if the viewer can see them."""
     users = context.state.users
-    return tuple(one for one in change.dropped if sees_user(context, viewer.user, users[one]))
+    return tuple(
+        user_id for user_id in change.dropped if sees_user(context, viewer.user, users[user_id])
+    )
 
 
 def _field_changed(
@@ -306,8 +308,11 @@ class ProfileEntry(Struct, kw_only=True, frozen=True):
 
 
 async def new_profile(call: Call, entries: list[ProfileEntry]) -> NewProfile:
-    await call.prepare(*(one.value for one in entries))
-    return NewProfile(values=tuple((one.id, one.value) for one in entries), render=call.render)
+    await call.prepare(*(profile_entry.value for profile_entry in entries))
+    return NewProfile(
+        values=tuple((profile_entry.id, profile_entry.value) for profile_entry in entries),
+        render=call.render,
+    )
 
 
 async def update_own_profile(

@@ -54,17 +54,21 @@ _PLACES: Final[Mapping[type[Event], Callable[[Any], Places]]] = {
     TypingDirectEvent: lambda _: (None,),
     TypingChannelEvent: lambda event: (event.stream_id,),
     UserTopicEvent: lambda event: (event.stream_id,),
-    ChannelCreateEvent: lambda event: [one.stream_id for one in event.streams],
+    ChannelCreateEvent: lambda event: [stream.stream_id for stream in event.streams],
     ChannelDeleteEvent: lambda event: event.stream_ids,
     ChannelUpdateEvent: lambda event: (event.stream_id,),
-    SubscriptionAddEvent: lambda event: [one.stream_id for one in event.subscriptions],
-    SubscriptionRemoveEvent: lambda event: [one.stream_id for one in event.subscriptions],
+    SubscriptionAddEvent: lambda event: [
+        subscription.stream_id for subscription in event.subscriptions
+    ],
+    SubscriptionRemoveEvent: lambda event: [
+        subscription.stream_id for subscription in event.subscriptions
+    ],
     SubscriptionUpdateEvent: lambda event: (event.stream_id,),
     PeerAddEvent: lambda event: event.stream_ids,
     PeerRemoveEvent: lambda event: event.stream_ids,
 }
 
-EVENT_TYPES: Final = frozenset(str(one.__struct_config__.tag) for one in _PLACES)
+EVENT_TYPES: Final = frozenset(str(item.__struct_config__.tag) for item in _PLACES)
 """The types of events that a limited key can ask for."""
 
 FETCH_TYPES: Final = frozenset(

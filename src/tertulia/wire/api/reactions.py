@@ -101,15 +101,17 @@ class ReactionEvent(Event, ReactionObject, kw_only=True, tag="reaction"):
     message_id: int
 
 
-def message_audience(state: State, place: MessagePlace, own: Collection[int]) -> Collection[int]:
+def message_audience(
+    state: State, place: MessagePlace, involved: Collection[int]
+) -> Collection[int]:
     """The users who may follow a message, including `own`, who have a direct connection to it."""
     if place.channel_id is None:
         return state.directs[place.direct_id].members
-    return {*state.subscriptions.of_channel[place.channel_id], *own}
+    return {*state.subscriptions.of_channel[place.channel_id], *involved}
 
 
 def follows_message(
-    context: ProjectionContext, change: OnMessage, own: Collection[int], viewer: Viewer
+    context: ProjectionContext, change: OnMessage, involved: Collection[int], viewer: Viewer
 ) -> bool:
     """Whether the viewer gets events about a message.
 
@@ -124,7 +126,7 @@ def follows_message(
         or not reads_after_move(context, place.id, change.moved_to, viewer)
     ):
         return False
-    if user.id in own or state.received(user.id, place):
+    if user.id in involved or state.received(user.id, place):
         return True
     if place.channel_id is None:
         return False
@@ -196,8 +198,8 @@ class SubmessageEvent(Event, kw_only=True, tag="submessage"):
 def _submessage_view(
     context: ProjectionContext, change: SubmessageAdded, viewer: Viewer
 ) -> Hashable | None:
-    own = (*change.holders, change.submessage.sender_id)
-    return () if follows_message(context, change, own, viewer) else None
+    involved = (*change.holders, change.submessage.sender_id)
+    return () if follows_message(context, change, involved, viewer) else None
 
 
 def _submessage_events(_: ProjectionContext, change: SubmessageAdded, __: Any) -> Iterable[Event]:

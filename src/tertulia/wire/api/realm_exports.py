@@ -42,20 +42,20 @@ class ExportObject(Struct, kw_only=True):
 
 def export_objects(state: State) -> list[ExportObject]:
     """All exports, newest first."""
-    return [_object(one) for one in reversed(exports.realm_exports(state))]
+    return [_object(export) for export in reversed(exports.realm_exports(state))]
 
 
-def _object(one: DataExport) -> ExportObject:
-    name = one.path.removeprefix(f"{EXPORTS}/")
+def _object(export: DataExport) -> ExportObject:
+    name = export.path.removeprefix(f"{EXPORTS}/")
     return ExportObject(
-        id=one.id,
-        acting_user_id=one.user_id,
-        export_time=one.requested_at,
-        deleted_timestamp=one.deleted_at or None,
-        failed_timestamp=one.failed_at or None,
+        id=export.id,
+        acting_user_id=export.user_id,
+        export_time=export.requested_at,
+        deleted_timestamp=export.deleted_at or None,
+        failed_timestamp=export.failed_at or None,
         export_url=f"{REALM_EXPORT}{name}" if name else None,
-        pending=one.is_pending,
-        export_type=convert(one.kind.value, ExportType),
+        pending=export.is_pending,
+        export_type=convert(export.kind.value, ExportType),
     )
 
 

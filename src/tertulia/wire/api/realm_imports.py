@@ -110,8 +110,8 @@ class RealmImportEvent(Event, kw_only=True, tag="realm_import"):
 
 
 def _event(context: ProjectionContext, change: changes.DataImportSet) -> Event:
-    one = change.data_import
-    return RealmImportEvent(import_id=one.id, state=convert(one.state.value, State))
+    data_import = change.data_import
+    return RealmImportEvent(import_id=data_import.id, state=convert(data_import.state.value, State))
 
 
 def _removed(context: ProjectionContext, change: changes.DataImportsRemoved) -> Event:
@@ -145,60 +145,63 @@ async def get_imports(call: Call) -> ImportsResponse:
     permissions.require_owner(call.state, call.user)
     running = imports.running(call.state)
     progress = None if running is None else await _progress(call.node, running)
-    every = sorted(call.state.data_imports, key=lambda one: -one.id)
+    every = sorted(call.state.data_imports, key=lambda data_import: -data_import.id)
     return ImportsResponse(
-        imports=[_object(one, progress if one is running else None) for one in every],
+        imports=[
+            _object(data_import, progress if data_import is running else None)
+            for data_import in every
+        ],
         max_file_size_mib=call.node.config.max_import_size_mib,
         people_to_invite=len(awaited(call.state)),
     )
 
 
-def _object(one: DataImport, progress: ImportProgressObject | None) -> ImportObject:
+def _object(data_import: DataImport, progress: ImportProgressObject | None) -> ImportObject:
     return ImportObject(
-        id=one.id,
-        kind=convert(one.kind.value, Kind),
-        state=convert(one.state.value, State),
-        acting_user_id=one.started_by,
-        file_name=one.name,
-        file_size=one.size,
-        has_file=bool(one.path),
-        requested_at=one.requested_at,
-        started_at=one.started_at or None,
-        ended_at=one.ended_at or None,
-        reason=one.reason,
+        id=data_import.id,
+        kind=convert(data_import.kind.value, Kind),
+        state=convert(data_import.state.value, State),
+        acting_user_id=data_import.started_by,
+        file_name=data_import.name,
+        file_size=data_import.size,
+        has_file=bool(data_import.path),
+        requested_at=data_import.requested_at,
+        started_at=data_import.started_at or None,
+        ended_at=data_import.ended_at or None,
+        reason=data_import.reason,
         progress=progress,
-        plan=_summary(one.plan),
-        report=_summary(one.summary),
+        plan=_summary(data_import.plan),
+        report=_summary(data_import.summary),
     )
 
 
-def _summary(one: ImportSummary | None) -> ImportSummaryObject | None:
-    if one is None:
+def _summary(summary: ImportSummary | None) -> ImportSummaryObject | None:
+    if summary is None:
         return None
     return ImportSummaryObject(
-        origin=one.origin,
-        imported=one.imported,
-        skipped=[_remark(each) for each in one.skipped],
-        changed=[_remark(each) for each in one.changed],
+        origin=summary.origin,
+        imported=summary.imported,
+        skipped=[_remark(each) for each in summary.skipped],
+        changed=[_remark(each) for each in summary.changed],
     )
 
 
-def _remark(one: ImportRemark) -> ImportRemarkObject:
+def _remark(remark: ImportRemark) -> ImportRemarkObject:
     return ImportRemarkObject(
-        kind=one.kind, reason=one.reason, count=one.count, samples=list(one.samples)
+        kind=remark.kind, reason=remark.reason, count=remark.count, samples=list(remark.samples)
     )
 
 
-async def _progress(node: Node, one: DataImport) -> ImportProgressObject:
+async def _progress(node: Node, data_import: DataImport) -> ImportProgressObject:
     """The progress that the process of the import stored."""
 
     def read(connection: Connection) -> tuple[str | None, str | None]:
         return installation.value(connection, FACT), installation.value(connection, CHECK_FACT)
 
     stored, checking = await node.store.read(read)
-    if one.state is ImportState.IMPORTING and stored is not None:
+    if data_import.state is ImportState.IMPORTING and stored is not None:
         progress = msgspec.json.decode(stored, type=Progress)
-        if progress.request_id == one.id:
+        if progress.request_id == data_import.id:
             left = progress.seconds_left(node.clock())
             return ImportProgressObject(
                 step=progress.step,
@@ -206,9 +209,9 @@ async def _progress(node: Node, one: DataImport) -> ImportProgressObject:
                 expected=progress.expected,
                 seconds_left=None if left is None else round(left),
             )
-    if one.state is ImportState.CHECKING and checking is not None:
+    if data_import.state is ImportState.CHECKING and checking is not None:
         import_id, messages, expected = msgspec.json.decode(checking, type=tuple[int, int, int])
-        if import_id == one.id:
+        if import_id == data_import.id:
             return ImportProgressObject(
                 step="messages", messages=messages, expected=expected, seconds_left=None
             )
@@ -280,11 +283,11 @@ async def delete_import(call: Call, import_id: IntPath) -> None:
     """
     node, state = call.node, call.state
     notes = [QueuesForgotten()] if imports.is_to_be_imported(state, import_id) else []
-    one = state.data_imports.get(import_id)
+    data_import = state.data_imports.get(import_id)
     await node.log.submit(call.user.id, imports.remove, import_id, notes=notes)
     used = {other.path for other in call.state.data_imports}
-    if one is not None and one.path and one.path not in used:
-        await node.files.delete(one.path)
+    if data_import is not None and data_import.path and data_import.path not in used:
+        await node.files.delete(data_import.path)
 
 
 class InvitedResponse(ApiResponse, kw_only=True):

@@ -59,7 +59,7 @@ def _response(call: Call, user_id: int) -> SecondFactorsResponse:
     state = call.state
     codes = state.recovery_codes.get(user_id)
     return SecondFactorsResponse(
-        second_factors=[_object(one) for one in verbs.of_user(state, user_id)],
+        second_factors=[_object(factor) for factor in verbs.of_user(state, user_id)],
         recovery_codes_left=0 if codes is None else len(codes.digests),
         required_from=verbs.required_from(state, state.users[user_id]),
     )

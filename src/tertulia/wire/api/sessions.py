@@ -104,8 +104,8 @@ class SessionsResponse(ApiResponse, kw_only=True):
 
 async def get_sessions(call: Call) -> SessionsResponse:
     """Get your active browser sessions."""
-    own = call.consider(sessions.own, call.node.config.session_seconds)
-    return SessionsResponse(sessions=[_object(call, session) for session in own])
+    listed = call.consider(sessions.own, call.node.config.session_seconds)
+    return SessionsResponse(sessions=[_object(call, session) for session in listed])
 
 
 def _object(call: Call, session: Session) -> SessionObject:

@@ -135,8 +135,8 @@ def settings_object(settings: PersonalSettings) -> dict[str, Any]:
 
 @with_optional(
     {
-        wire_name(field): Annotated[one.type, Doc(one.description or None)]
-        for field, one in sorted(declared_settings(PersonalSettings).items())
+        wire_name(field): Annotated[setting.type, Doc(setting.description or None)]
+        for field, setting in sorted(declared_settings(PersonalSettings).items())
     }
 )
 class SettingParams(Params, kw_only=True, frozen=True):
@@ -226,12 +226,12 @@ _SEEN_BY_OTHERS: Final = frozenset({_CONSENT, "email_address_visibility", "prese
 def _changed_view(
     context: ProjectionContext, change: SettingsChanged, viewer: Viewer
 ) -> Hashable | None:
-    own = legacy_events(viewer) if viewer.user.id == change.user_id else None
+    legacy = legacy_events(viewer) if viewer.user.id == change.user_id else None
     if not _SEEN_BY_OTHERS & change.values.keys():
-        return None if own is None else _View(own, None, False)
+        return None if legacy is None else _View(legacy, None, False)
     user = context.state.users[change.user_id]
     return _View(
-        own,
+        legacy,
         account_view(context, user, viewer),
         _address_changes(context, change, viewer),
         permissions.is_administrator(context.state, viewer.user) and not user.is_bot,
@@ -370,15 +370,15 @@ async def _password(call: Call, params: UpdateSettings) -> PasswordChange | Unse
 
 def user_settings_section(context: SectionContext) -> dict[str, Any]:
     """The viewer's settings. Spectators have the defaults."""
-    own = context.state.settings.get(context.viewer_id) or context.state.default_settings
+    settings = context.state.settings.get(context.viewer_id) or context.state.default_settings
     timezone = "" if context.viewer is None else context.viewer.timezone
-    return {"user_settings": {**settings_object(own), "timezone": timezone}}
+    return {"user_settings": {**settings_object(settings), "timezone": timezone}}
 
 
 def _at_top_level(names: tuple[str, ...]) -> Section:
     def section(context: SectionContext) -> dict[str, Any]:
-        own = user_settings_section(context)["user_settings"]
-        return {name: own[name] for name in names}
+        values = user_settings_section(context)["user_settings"]
+        return {name: values[name] for name in names}
 
     return section
 

@@ -31,7 +31,9 @@ def shard_ranges(shards: Shards[Any], usual: T, exceptions: Mapping[int, T]) -> 
     """Return all of a table's IDs in ascending order: of the `usual` kind, or of the kind that
     `exceptions` has for an ID."""
     if not exceptions:
-        return [ShardRange(one, shards.SIZE, ids, version, usual) for one, ids, version in shards]
+        return [
+            ShardRange(shard, shards.SIZE, ids, version, usual) for shard, ids, version in shards
+        ]
     ranges: list[ShardRange[T]] = []
     ascending = sorted(exceptions)
     for first, ids, version in shards:
@@ -55,7 +57,7 @@ def _divide(
     if not inside:
         ranges.append(whole)
         return
-    kinds = [exceptions[one] for one in inside]
+    kinds = [exceptions[exception_id] for exception_id in inside]
     kind = kinds[0]
     if len(kinds) == len(ids) == kinds.count(kind):
         ranges.append(ShardRange(first, size, ids, version, kind))

@@ -60,10 +60,10 @@ async def get_topics(
     topics, items = iter(await topics_of(call, stream_id)), list[bytes]()
     while some := array_items(
         TopicObject(
-            name=display_topic(one.name, empty_topic_name=allow_empty_topic_name),
-            max_id=one.newest_id,
+            name=display_topic(topic.name, empty_topic_name=allow_empty_topic_name),
+            max_id=topic.newest_id,
         )
-        for one in islice(topics, STEP)
+        for topic in islice(topics, STEP)
     ):
         items.append(some)
         await asyncio.sleep(0)

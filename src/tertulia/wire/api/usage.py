@@ -90,8 +90,10 @@ async def get_usage(
             for user_id, size in uploads.largest(MAX_ROWS)
         ],
         streams=[
-            ChannelStorage(stream_id=one.channel_id, files=one.files, size=one.file_bytes)
-            for one in channels
+            ChannelStorage(
+                stream_id=channel.channel_id, files=channel.files, size=channel.file_bytes
+            )
+            for channel in channels
         ],
     )
 
@@ -130,18 +132,22 @@ async def get_failing_deliveries(call: Call) -> FailingDeliveriesResponse:
     services = await read(failures.services, MAX_ROWS)
     statuses = await read(feeds.statuses, feed_ids) if feed_ids else {}
     failing = [] if mails is None else [_delivery("mail", mails, None)]
-    for one in pushes:
-        subscription = call.state.push_subscriptions.get(one.of)
+    for push in pushes:
+        subscription = call.state.push_subscriptions.get(push.of)
         if subscription is not None:
-            failing.append(_delivery("push", one, subscription.user_id, subscription.name))
-    failing += [_delivery("webhook", one, one.of) for one in services if one.of in call.state.users]
+            failing.append(_delivery("push", push, subscription.user_id, subscription.name))
+    failing += [
+        _delivery("webhook", service, service.of)
+        for service in services
+        if service.of in call.state.users
+    ]
     failing += _failing_feeds(call, statuses)
     return FailingDeliveriesResponse(deliveries=failing)
 
 
 def _delivery(
     kind: Literal["mail", "push", "webhook"],
-    one: DeliveryFailure,
+    delivery_failure: DeliveryFailure,
     user_id: int | None,
     name: str = "",
 ) -> FailingDeliveryObject:
@@ -149,9 +155,9 @@ def _delivery(
         kind=kind,
         user_id=user_id,
         name=name,
-        waiting=one.waiting,
-        since=one.since or None,
-        reason=one.reason,
+        waiting=delivery_failure.waiting,
+        since=delivery_failure.since or None,
+        reason=delivery_failure.reason,
     )
 
 
@@ -172,5 +178,5 @@ def _failing_feeds(
                     reason=status.reason,
                 )
             )
-    failing.sort(key=lambda one: one.since or 0.0)
+    failing.sort(key=lambda item: item.since or 0.0)
     return failing[:MAX_ROWS]

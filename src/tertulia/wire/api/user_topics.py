@@ -142,13 +142,13 @@ def muted_topics_section(context: SectionContext) -> dict[str, Any]:
 
 
 def user_topics_section(context: SectionContext) -> dict[str, Any]:
-    own = context.state.user_topics.of_user[context.viewer_id]
+    user_topics = context.state.user_topics.of_user[context.viewer_id]
     empty_name = context.registration.capabilities.empty_topic_name
     return {
         "user_topics": [
-            user_topic(one, empty_topic_name=empty_name)
-            for one in own
-            if context.viewer is None or context.viewer.reaches(one.channel_id)
+            user_topic(item, empty_topic_name=empty_name)
+            for item in user_topics
+            if context.viewer is None or context.viewer.reaches(item.channel_id)
         ]
     }
 

@@ -40,8 +40,8 @@ def integration_objects() -> list[dict[str, Any]]:
     """All integrations, by display name."""
     from tertulia.integrations.services import INTEGRATIONS  # Slow to import.
 
-    by_title = sorted(INTEGRATIONS.values(), key=lambda one: one.title.casefold())
-    return [_integration(one) for one in by_title]
+    by_title = sorted(INTEGRATIONS.values(), key=lambda integration: integration.title.casefold())
+    return [_integration(integration) for integration in by_title]
 
 
 def _integration(integration: "Integration") -> dict[str, Any]:
@@ -189,7 +189,7 @@ def _text(text: str | None) -> str | None:
 
 
 def _names(text: str | None) -> tuple[str, ...]:
-    return tuple(filter(None, (one.strip() for one in (text or "").split(","))))
+    return tuple(filter(None, (name.strip() for name in (text or "").split(","))))
 
 
 class WebhookOptionsResponse(ApiResponse, kw_only=True):

@@ -66,7 +66,7 @@ async def _rows(node: HttpNode, user_id: int, wanted: AuditFilter) -> AsyncItera
     yield "\ufeff" + _line(_COLUMNS)
     before, left = wanted.before, MAX_ROWS
     while True:
-        found = await node.store.read(
+        results = await node.store.read(
             audit_log.page,
             _PAGE,
             before,
@@ -75,14 +75,14 @@ async def _rows(node: HttpNode, user_id: int, wanted: AuditFilter) -> AsyncItera
             kind=wanted.kind,
         )
         _require_owner(node, user_id)  # Otherwise, this breaks off the response.
-        if not found:
+        if not results:
             return
         if not left:
             yield _line([before, "", "export_continues"])
             return
-        records = map(record_object, found)
+        records = map(record_object, results)
         yield "".join(_line(_cells(node.state, record)) for record in records)
-        before, left = found[-1].id, left - len(found)
+        before, left = results[-1].id, left - len(results)
 
 
 def _cells(state: State, record: AuditRecordObject) -> list[Any]:
@@ -105,7 +105,8 @@ def _line(cells: Iterable[Any]) -> str:
     """Return a row (RFC 4180). Text that a spreadsheet would execute begins with an apostrophe."""
     text = io.StringIO()
     safe = (
-        f"'{one}" if isinstance(one, str) and one.startswith(_FORMULA) else one for one in cells
+        f"'{item}" if isinstance(item, str) and item.startswith(_FORMULA) else item
+        for item in cells
     )
     csv.writer(text, lineterminator="\r\n").writerow(safe)
     return text.getvalue()

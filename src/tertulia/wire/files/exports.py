@@ -28,7 +28,7 @@ def export_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
             raise MayNotOpen
         permissions.require_administrator(node.state, user)
         path = f"{EXPORTS}/{request.path_params['name']}"
-        export = next((one for one in realm_exports(node.state) if one.path == path), None)
+        export = next((export for export in realm_exports(node.state) if export.path == path), None)
         file = None if export is None else await node.files.found(path)
         if export is None or file is None:
             raise Gone

@@ -64,12 +64,12 @@ def record(
     """Record something in the audit log that is no change of the organization, such as a refused
     code. `actor_id` is the account that did it, if that is proven, and `user_id` the account that
     it was done to. Before there is an organization, nothing is recorded."""
-    found = current_origin.get()
-    if isinstance(found, RequestOrigin):
+    command_origin = current_origin.get()
+    if isinstance(command_origin, RequestOrigin):
         network = client_network(request) or ""
-        found.recorder.record(
+        command_origin.recorder.record(
             kind,
-            found.origin(),
+            command_origin.origin(),
             network=network,
             actor_id=actor_id,
             user_id=user_id,

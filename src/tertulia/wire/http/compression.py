@@ -74,8 +74,8 @@ def joined(parts: Iterable[bytes | Compressed]) -> bytes:
 def accepts(encoding: str, accepted: str) -> bool:
     """Return whether a client with this `Accept-Encoding` accepts the encoding, such as `gzip`."""
     weights: dict[str, str] = {}
-    for one in accepted.lower().split(","):
-        name, _, weight = one.partition(";")
+    for text in accepted.lower().split(","):
+        name, _, weight = text.partition(";")
         weights.setdefault(name.strip(), weight.replace(" ", "").rstrip("0").rstrip("."))
     # `*` stands for all encodings that aren't listed.
     return weights.get(encoding, weights.get("*", "q=0")) not in {"q=", "q=0"}

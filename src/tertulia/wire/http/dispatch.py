@@ -267,7 +267,10 @@ def endpoints_by_path(routes: Iterable[Route]) -> Paths[Methods]:
         by_path.setdefault(route.path, {})[route.method] = route
     return Paths(
         PREFIX,
-        {path: Methods(PREFIX + path.replace(":int}", "}"), own) for path, own in by_path.items()},
+        {
+            path: Methods(PREFIX + path.replace(":int}", "}"), routes)
+            for path, routes in by_path.items()
+        },
     )
 
 

@@ -131,14 +131,19 @@ def declared(by: Declaration) -> tuple[Parameter, ...]:
     if params is not None:
         hints = typing.get_type_hints(params, include_extras=True)
         return tuple(
-            _parameter(one.name, hints[one.name], one.default, required=one.required)
-            for one in msgspec.structs.fields(params)
+            _parameter(field.name, hints[field.name], field.default, required=field.required)
+            for field in msgspec.structs.fields(params)
         )
     hints = typing.get_type_hints(by, include_extras=True)
     _, *arguments = inspect.signature(by).parameters.values()
     return tuple(
-        _parameter(one.name, hints[one.name], one.default, required=one.default is one.empty)
-        for one in arguments
+        _parameter(
+            argument.name,
+            hints[argument.name],
+            argument.default,
+            required=argument.default is argument.empty,
+        )
+        for argument in arguments
     )
 
 
@@ -315,7 +320,7 @@ def decode(
 def _known(by: Declaration) -> frozenset[str]:
     """Return the accepted names."""
     sent = [parameter for parameter in declared(by) if not parameter.in_path]
-    return frozenset(name for one in sent for name in (one.name, *one.aliases))
+    return frozenset(name for parameter in sent for name in (parameter.name, *parameter.aliases))
 
 
 async def call_endpoint(

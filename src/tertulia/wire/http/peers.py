@@ -37,11 +37,11 @@ def is_listed(listed: str) -> Callable[[str], bool]:
     """Return a check whether an address is listed, separated by commas: addresses and
     networks, or `*` for all."""
     networks = []
-    for one in filter(None, (part.strip() for part in listed.split(","))):
-        if one == "*":
+    for text in filter(None, (part.strip() for part in listed.split(","))):
+        if text == "*":
             return lambda _: True
         try:
-            networks.append(ipaddress.ip_network(one, strict=False))
+            networks.append(ipaddress.ip_network(text, strict=False))
         except ValueError:
             continue  # The path of a socket, whose connections have no address.
     return lambda host: _is_in(host, networks)

@@ -121,17 +121,19 @@ class RequestLimits:
         """Return the current header lines of a response to GET /events."""
         if not self._is_on:
             return b""
-        charges = [(one, one.ahead(who)) for one, who in self._limiters(user, polls=True)]
+        charges = [
+            (limiter, limiter.ahead(who)) for limiter, who in self._limiters(user, polls=True)
+        ]
         return _LINES % _state_of(*_least(charges), self._clock())
 
     def _limiters(self, user: User, *, polls: bool) -> Charged:
         """Return the limiters that count the user's requests."""
-        own, of_bots = (
+        rate_limiter, of_bots = (
             (self._polls, self._bot_polls) if polls else (self._requests, self._bot_requests)
         )
         if user.bot is None or user.bot.owner_id is None:
-            return [(own, user.id)]
-        return [(own, user.id), (of_bots, user.bot.owner_id)]
+            return [(rate_limiter, user.id)]
+        return [(rate_limiter, user.id), (of_bots, user.bot.owner_id)]
 
 
 def _charge(charged: Charged) -> tuple[tuple[RateLimiter, float], float]:
@@ -149,7 +151,7 @@ def _charge(charged: Charged) -> tuple[tuple[RateLimiter, float], float]:
 
 
 def _least(charges: Sequence[tuple[RateLimiter, float]]) -> tuple[RateLimiter, float]:
-    return min(charges, key=lambda one: one[0].left(one[1]))
+    return min(charges, key=lambda item: item[0].left(item[1]))
 
 
 def read_for(request: Request, user: User | None) -> None:
@@ -345,7 +347,7 @@ def _mark(address: str) -> str:
     takes for the same name have the same one: directories ignore case, accents, invisible
     characters, and how many spaces there are (RFC 4518)."""
     spread = unicodedata.normalize("NFKD", address[:_LONGEST_NAME])
-    seen = "".join(one for one in spread if unicodedata.category(one)[0] not in "CM")
+    seen = "".join(text for text in spread if unicodedata.category(text)[0] not in "CM")
     return hashlib.sha256(" ".join(seen.casefold().split()).encode()).hexdigest()
 
 

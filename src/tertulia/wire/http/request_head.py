@@ -19,8 +19,8 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 def header(headers: Headers, name: bytes) -> str | None:
     """Return the first header with this name."""
-    for one, value in headers:
-        if one == name:
+    for item, value in headers:
+        if item == name:
             return value.decode("latin-1")
     return None
 

@@ -111,7 +111,7 @@ class MailHandler:
         try:
             await asyncio.to_thread(draft.file.write, data)
             await asyncio.to_thread(draft.file.flush)
-            return [await self._post_to(one, draft.arriving.place) for one in addresses]
+            return [await self._post_to(address, draft.arriving.place) for address in addresses]
         finally:
             await asyncio.to_thread(draft.discard)
 
@@ -155,7 +155,9 @@ def _combined(server: "SMTP", responses: Sequence[str]) -> str:
     """Combine the responses for each recipient into the response for the email."""
     if _speaks_lmtp(server):
         return "\r\n".join(responses)
-    return next((one for kind in "45" for one in responses if one.startswith(kind)), ACCEPTED)
+    return next(
+        (response for kind in "45" for response in responses if response.startswith(kind)), ACCEPTED
+    )
 
 
 def _speaks_lmtp(server: "SMTP") -> bool:

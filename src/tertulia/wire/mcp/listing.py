@@ -172,25 +172,25 @@ async def list_topics(call: ToolCall, args: ListTopicsArguments) -> ListTopicsRe
     name_part = (args.name_contains or "").casefold()
     subscription = state.subscription(user.id, channel.id)
     matching = (
-        one
-        for one in topics
-        if (args.older_than is None or one.newest_id < args.older_than)
-        and name_part in display_topic(one.name).casefold()
+        topic
+        for topic in topics
+        if (args.older_than is None or topic.newest_id < args.older_than)
+        and name_part in display_topic(topic.name).casefold()
     )
     page, next_older_than = _page(matching, args.limit, attrgetter("newest_id"))
     visibility = {
-        one.name: state.visibility(user.id, channel.id, topic_key(one.name)) for one in page
+        topic.name: state.visibility(user.id, channel.id, topic_key(topic.name)) for topic in page
     }
     return ListTopicsResult(
         channel=channel_summary(channel),
         topics=[
             TopicSummary(
-                name=display_topic(one.name),
-                newest_message_id=one.newest_id,
-                is_followed=visibility[one.name] is Visibility.FOLLOWED,
-                is_muted=is_muted(visibility[one.name], subscription),
+                name=display_topic(topic.name),
+                newest_message_id=topic.newest_id,
+                is_followed=visibility[topic.name] is Visibility.FOLLOWED,
+                is_muted=is_muted(visibility[topic.name], subscription),
             )
-            for one in page
+            for topic in page
         ],
         next_older_than=next_older_than,
     )
@@ -308,17 +308,17 @@ def _unread(
         for direct_id, ids in unread.directs.items():
             if ids := ids & newest:
                 members = state.directs[direct_id].members
-                people = [person_summary(state, reader, one) for one in members]
+                people = [person_summary(state, reader, member_id) for member_id in members]
                 conversations.append(
                     UnreadConversation(
                         people=people, is_muted=False, **_counts(ids, unread.mentions)
                     )
                 )
     conversations = [
-        one
-        for one in conversations
-        if (args.include_muted or not one.is_muted)
-        and (args.older_than is None or one.newest_unread_id < args.older_than)
+        conversation
+        for conversation in conversations
+        if (args.include_muted or not conversation.is_muted)
+        and (args.older_than is None or conversation.newest_unread_id < args.older_than)
     ]
     page = heapq.nlargest(args.limit, conversations, key=attrgetter("newest_unread_id"))
     return ListUnreadResult(

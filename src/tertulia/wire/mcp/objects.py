@@ -111,7 +111,7 @@ def iso(at: int) -> str:
 
 def message_page(call: ToolCall, result: FoundMessages) -> MessagesResult:
     return MessagesResult(
-        messages=[message_object(call, one, result.extras) for one in result.page.messages],
+        messages=[message_object(call, message, result.extras) for message in result.page.messages],
         found_oldest=result.page.found_oldest,
         found_newest=result.page.found_newest,
     )
@@ -125,9 +125,9 @@ def message_object(
     people = None
     if channel is None:
         members = state.directs[message.direct_id].members
-        people = [person_summary(state, viewer, one) for one in members]
+        people = [person_summary(state, viewer, member_id) for member_id in members]
     reactions = extras.details.get(message.id, NO_DETAILS).reactions
-    own = {reaction.name for reaction in reactions if reaction.user_id == viewer.id}
+    reacted = {reaction.name for reaction in reactions if reaction.user_id == viewer.id}
     counts = Counter(reaction.name for reaction in reactions)
     text = message.content if whole else message.content[:SHOWN_TEXT]
     return WrittenMessage(
@@ -144,7 +144,7 @@ def message_object(
             state, viewer.id, message, extras.relations.get(message.id, Relation())
         ),
         reactions=[
-            ReactionCount(emoji=name, count=count, own=name in own)
+            ReactionCount(emoji=name, count=count, own=name in reacted)
             for name, count in counts.items()
         ],
         text=text,

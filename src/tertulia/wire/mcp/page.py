@@ -145,7 +145,7 @@ def _require_json(request: Request) -> None:
     if kind != _JSON:
         raise _HttpError(415, "The request body must be JSON. Send it as application/json.")
     accepted = request.headers.get("accept", "*/*").lower()
-    if not any(one in accepted for one in (_JSON, "application/*", "*/*")):
+    if not any(item in accepted for item in (_JSON, "application/*", "*/*")):
         raise _HttpError(406, "The response is JSON. Accept application/json.")
 
 

@@ -178,7 +178,7 @@ def _delivery_metrics(node: HttpNode) -> Iterator[Family]:
         "tertulia_pushes",
         "counter",
         "Push notifications by outcome: pushed, failed (and retried), refused, gone.",
-        [Sample({"outcome": one}, count) for one, count in sorted(node.pushed.items())],
+        [Sample({"outcome": text}, count) for text, count in sorted(node.pushed.items())],
     )
 
 
@@ -197,7 +197,7 @@ def _request_metrics(node: HttpNode) -> Iterator[Family]:
     yield _histogram(
         "tertulia_http_request_seconds",
         "Response times, without polls that waited.",
-        *(({"group": group}, one) for group, one in sorted(measures.seconds.items())),
+        *(({"group": group}, item) for group, item in sorted(measures.seconds.items())),
     )
     yield _counter(
         "tertulia_http_requests_slow",

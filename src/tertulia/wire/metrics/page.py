@@ -65,7 +65,7 @@ async def collect_sibling_metrics(node: HttpNode) -> list[NodeMetrics]:
         return []
     others = [path for path in directory.glob(f"*{_SUFFIX}") if path != _own_path(directory)]
     responses = await asyncio.gather(*map(_fetch, others))
-    return [one for one in responses if one is not None]
+    return [response for response in responses if response is not None]
 
 
 def _remove(path: Path) -> None:

@@ -125,11 +125,11 @@ class _Archive:
     def _listed(self, channels: Sequence[Channel]) -> list[_Link]:
         return [
             _Link(
-                name=one.name,
-                address=channel_path(one),
-                about=safe(one.rendered_description, self._address),
+                name=channel.name,
+                address=channel_path(channel),
+                about=safe(channel.rendered_description, self._address),
             )
-            for one in channels
+            for channel in channels
         ]
 
     async def channel(self, request: Request) -> Response:
@@ -143,20 +143,20 @@ class _Archive:
         end = len(every) - (number - 1) * TOPICS_PAGE
         if end <= 0 and number > 1:
             raise HTTPException(404)
-        found = every[max(0, end - TOPICS_PAGE) : max(0, end)][::-1]
+        topics = every[max(0, end - TOPICS_PAGE) : max(0, end)][::-1]
         path, say = channel_path(channel), self._say
         links = [
             _Link(
-                name=one.name or say("general"),
-                address=topic_path(channel, one.name),
-                count=one.message_count,
+                name=topic.name or say("general"),
+                address=topic_path(channel, topic.name),
+                count=topic.message_count,
             )
-            for one in found
+            for topic in topics
         ]
-        own = path if number == 1 else f"{path}?page={number}"
+        address = path if number == 1 else f"{path}?page={number}"
         return await self._page(
             request,
-            own,
+            address,
             "archive_channel.html",
             channel=channel,
             description=safe(channel.rendered_description, self._address),
@@ -178,7 +178,7 @@ class _Archive:
         if (moved := _moved(request, path)) is not None:
             return moved
         after = _number(request, "after", 0)
-        found = await self._read(channel, topic, after)
+        topic_page = await self._read(channel, topic, after)
         return await self._page(
             request,
             path if after == 0 else f"{path}?after={after}",
@@ -186,15 +186,15 @@ class _Archive:
             channel=channel,
             channel_path=channel_path(channel),
             topic=topic.name or self._say("general"),
-            messages=await asyncio.to_thread(self._archived, found),
+            messages=await asyncio.to_thread(self._archived, topic_page),
             previous=(
                 ""
                 if after == 0
                 else path
-                if not found.previous
-                else f"{path}?after={found.previous}"
+                if not topic_page.previous
+                else f"{path}?after={topic_page.previous}"
             ),
-            next="" if found.is_last else f"{path}?after={found.messages[-1].id}",
+            next="" if topic_page.is_last else f"{path}?after={topic_page.messages[-1].id}",
             chat=addresses.topic_address(channel, topic.name),
         )
 
@@ -205,30 +205,30 @@ class _Archive:
             return _topic_page(connection, channel.id, topic.key, after)
 
         try:
-            found = await read_unchanged(node, look, lambda page: page.messages)
+            result = await read_unchanged(node, look, lambda page: page.messages)
         except (Conflict, Unavailable):
             raise HTTPException(503, headers={"Retry-After": str(BUSY_SECONDS)}) from None
         # Someone may have moved or hidden them since.
         here = (channel.id, topic.key, None)
         if (
             not serves_archive(node)
-            or not found.messages
-            or len(readable(node, None, found.messages)) < len(found.messages)
-            or any(one.conversation != here for one in found.messages)
+            or not result.messages
+            or len(readable(node, None, result.messages)) < len(result.messages)
+            or any(message.conversation != here for message in result.messages)
         ):
             raise HTTPException(404)
-        return found
+        return result
 
     def _archived(self, page: _TopicPage) -> list[ArchivedMessage]:
         users = self._node.state.users
         return [
             archived(
-                one,
-                users[one.sender_id].full_name,
-                page.details.get(one.id, NO_DETAILS).reactions,
+                message,
+                users[message.sender_id].full_name,
+                page.details.get(message.id, NO_DETAILS).reactions,
                 self._address,
             )
-            for one in page.messages
+            for message in page.messages
         ]
 
     # For search engines
@@ -262,10 +262,10 @@ class _Archive:
         channel = self._channel(request)
         part = request.path_params["part"]
         every = self._node.state.topics.by_newest_message[channel.id]
-        found = every[part * SITEMAP_PAGE : (part + 1) * SITEMAP_PAGE]
-        if not found and part:
+        topics = every[part * SITEMAP_PAGE : (part + 1) * SITEMAP_PAGE]
+        if not topics and part:
             raise HTTPException(404)
-        paths = [topic_path(channel, one.name) for one in found]
+        paths = [topic_path(channel, topic.name) for topic in topics]
         if part == 0:
             paths.insert(0, channel_path(channel))
         return _xml(request, "urlset", "url", [self._site + path for path in paths])
@@ -286,8 +286,8 @@ class _Archive:
             raise HTTPException(429, headers={"Retry-After": wait}) from None
 
     def _channels(self) -> list[Channel]:
-        found = filter(channel_access.open_to_spectators, self._node.state.channels)
-        return sorted(found, key=lambda one: (one.name.casefold(), one.id))
+        result = filter(channel_access.open_to_spectators, self._node.state.channels)
+        return sorted(result, key=lambda channel: (channel.name.casefold(), channel.id))
 
     def _channel(self, request: Request) -> Channel:
         given = str(request.path_params["channel"]).partition("-")[0]
@@ -327,7 +327,7 @@ class _Archive:
             return channel_path(channel)
         return topic_path(channel, topic_from(parts[3]))
 
-    async def _page(self, request: Request, own: str, template: str, **facts: Any) -> Response:
+    async def _page(self, request: Request, address: str, template: str, **facts: Any) -> Response:
         if self._waiting >= MAX_WAITING:
             raise HTTPException(503, headers={"Retry-After": str(BUSY_SECONDS)})
         node = self._node
@@ -340,7 +340,7 @@ class _Archive:
                     speech=SPEECHES[language_of(node.state.realm.default_language)],
                     words=self._say,
                     organization=node.state.realm.name,
-                    canonical=self._site + own,
+                    canonical=self._site + address,
                     root=ARCHIVE,
                     sheet=STYLES,
                     oldest_first="messages" in facts,
@@ -412,7 +412,7 @@ def _number(request: Request, name: str, default: int) -> int:
 
 
 def _xml(request: Request, root: str, entry: str, addresses_: Sequence[str]) -> Response:
-    lines = "".join(f"<{entry}><loc>{escape(one)}</loc></{entry}>\n" for one in addresses_)
+    lines = "".join(f"<{entry}><loc>{escape(address)}</loc></{entry}>\n" for address in addresses_)
     content = (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f'<{root} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{lines}</{root}>\n'

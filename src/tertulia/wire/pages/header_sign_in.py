@@ -19,7 +19,7 @@ MAX_GROUPS: Final = 500
 
 def header_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
     """A route for each method of this kind."""
-    methods = [one for one in node.config.sign_in if isinstance(one, HeaderMethod)]
+    methods = [method for method in node.config.sign_in if isinstance(method, HeaderMethod)]
     route = route_maker(node, "header")
     return tuple(
         route(method.path, partial(_sign_in, method=method), counted=False) for method in methods
@@ -62,7 +62,7 @@ def _value(page: PageRequest, name: str) -> str:
     """Return a header. Raises ValueError if it was sent twice: a client may have sent one of
     them."""
     raw = name.lower().encode()
-    values = [value for one, value in page.request.scope["headers"] if one == raw]
+    values = [value for item, value in page.request.scope["headers"] if item == raw]
     if len(values) > 1:
         raise ValueError(f"the header {name} was sent more than once")
     # Proxies send names in UTF-8, although HTTP doesn't define that.

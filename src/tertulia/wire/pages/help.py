@@ -75,7 +75,7 @@ def topic_for(name: str) -> HelpTopic:
     topics = help_topics()
     if name in topics:
         return topics[name]
-    matches = (one for one in topics.values() if any(word in name for word in one.words))
+    matches = (topic for topic in topics.values() if any(word in name for word in topic.words))
     return next(matches, topics["general"])
 
 
@@ -88,9 +88,9 @@ def help_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
             return response
         topic = topic_for(name.strip("/").lower())
         links = {
-            one.title: f"{HELP}/{name}"
-            for name, one in sorted(help_topics().items(), key=lambda item: item[1].title)
-            if one is not topic
+            help_topic.title: f"{HELP}/{name}"
+            for name, help_topic in sorted(help_topics().items(), key=lambda item: item[1].title)
+            if help_topic is not topic
         }
         if is_built():
             links = {"Full manual": f"{HELP}/", **links}

@@ -28,7 +28,7 @@ def preferred_language(request: Request, default: str) -> str:
         if base in LANGUAGES and quality > 0:
             preferences.append((quality, base))
     # `max` returns the first of equally preferred ones.
-    return max(preferences, key=lambda one: one[0])[1] if preferences else language_of(default)
+    return max(preferences, key=lambda item: item[0])[1] if preferences else language_of(default)
 
 
 def _quality(weight: str) -> float:

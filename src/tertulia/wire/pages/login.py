@@ -146,9 +146,11 @@ async def _login(page: PageRequest) -> Response:
         fields=_sign_in_fields(page) if realm.password_sign_in else [],
         error=error,
         methods=[
-            Link(words=page.say("sign_in_with", title=one.label), path=flow.with_path(one.path))
-            for one in node.config.sign_in
-            if one.HAS_BUTTON
+            Link(
+                words=page.say("sign_in_with", title=method.label), path=flow.with_path(method.path)
+            )
+            for method in node.config.sign_in
+            if method.HAS_BUTTON
         ],
         link=flow.with_path(LINK) if is_offered(node) else "",
         forgot=links.RESET.rstrip("/") if realm.password_sign_in else "",

@@ -80,7 +80,7 @@ def mail_previews(node: HttpNode) -> tuple[BaseRoute, ...]:
     async def overview(request: Request) -> Response:
         language = _language(request)
         as_text = request.query_params.get("as") == "text"
-        others = " ".join(f'<a href="?language={one}">{one}</a>' for one in LANGUAGES)
+        others = " ".join(f'<a href="?language={text}">{text}</a>' for text in LANGUAGES)
         parts = [
             f"<h2>{escape(name)}</h2>"
             + (
@@ -112,7 +112,9 @@ def _language(request: Request) -> str:
 def _with_pictures(mail: RenderedMail) -> str:
     # Browsers can't load the attached pictures by `cid:`.
     html = mail.html
-    for one in mail.pictures:
-        content = base64.b64encode(one.content).decode()
-        html = html.replace(f"cid:{one.content_id}", f"data:{one.media_type};base64,{content}")
+    for picture in mail.pictures:
+        content = base64.b64encode(picture.content).decode()
+        html = html.replace(
+            f"cid:{picture.content_id}", f"data:{picture.media_type};base64,{content}"
+        )
     return html

@@ -46,7 +46,7 @@ _MAX_ANSWER: Final = 4000
 
 def provider_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
     """The routes to sign-in methods; none if no method is configured."""
-    if not any(one.IS_REDIRECTING for one in node.config.sign_in):
+    if not any(item.IS_REDIRECTING for item in node.config.sign_in):
         return ()
     pages = _Pages(node, node.providers)
     route = route_maker(node, "providers")

@@ -38,7 +38,7 @@ class _CheckedAnswer(Struct, frozen=True, array_like=True, tag="SAML answer"):
 
 def saml_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
     """The routes of each method of this kind."""
-    methods = [one for one in node.config.sign_in if isinstance(one, SamlMethod)]
+    methods = [item for item in node.config.sign_in if isinstance(item, SamlMethod)]
     return tuple(route for method in methods for route in _Pages(node, method).routes)
 
 

@@ -100,9 +100,9 @@ def _send(node: HttpNode, address: str, flow: SignInFlow, mails: RateLimiter) ->
 async def _open(page: PageRequest) -> Response:
     """Sign in with a button: programs that check emails open their links."""
     node, say = page.node, page.say
-    found = node.links.to_sign_in(node.state, page.token, node.clock())
-    user = None if found is None else node.state.users[found[0].user_id]
-    if found is None or user is None or not _may_use(node, user):
+    result = node.links.to_sign_in(node.state, page.token, node.clock())
+    user = None if result is None else node.state.users[result[0].user_id]
+    if result is None or user is None or not _may_use(node, user):
         page.count_unknown()
         return _expired(page)
     if not page.is_post:
@@ -114,7 +114,7 @@ async def _open(page: PageRequest) -> Response:
         )
     if not await node.uses_first("sign-in link", page.token, LINK_SECONDS):
         return _expired(page)
-    return await finish_sign_in(page, user, "link", msgspec.json.decode(found[1], type=SignInFlow))
+    return await finish_sign_in(page, user, "link", msgspec.json.decode(result[1], type=SignInFlow))
 
 
 def _expired(page: PageRequest) -> Response:

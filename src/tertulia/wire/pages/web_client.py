@@ -136,8 +136,10 @@ def client_page(config: Config, archive: str = "") -> Response:
     services = video_calls.gif_services(config)
     policy = _POLICY.format(
         files=_origins(config.file_origins),
-        pictures=_origins([*config.file_origins, *(o for one in services for o in one.pictures)]),
-        connect=_origins(one.asked for one in services),
+        pictures=_origins(
+            [*config.file_origins, *(o for service in services for o in service.pictures)]
+        ),
+        connect=_origins(service.asked for service in services),
     )
     headers = {**_HEADERS, "Content-Security-Policy": policy}
     content = page.read_bytes()

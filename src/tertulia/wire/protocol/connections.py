@@ -213,7 +213,7 @@ class Connections:
         if before not in self._reserved:
             return Admission.WELCOME
         # Keep the order: the oldest is first.
-        self._reserved = {now if one is before else one: None for one in self._reserved}
+        self._reserved = {now if item is before else item: None for item in self._reserved}
         return Admission.RESERVED
 
     def lost(self, connection: WatchedConnection, host: str | None) -> None:
@@ -258,7 +258,7 @@ class Connections:
                 unsent += connection.unsent
                 if patience.is_silent(connection, now):
                     silent.append((patience.silent_since, connection))
-        silent.sort(key=lambda one: one[0], reverse=True)
+        silent.sort(key=lambda item: item[0], reverse=True)
         self._silent = [connection for _, connection in silent]
         while unsent > self.limits.unsent and self._silent:
             connection = self._silent.pop()

@@ -301,12 +301,12 @@ class WaitingPoll:
                 self.fail(refusal)
                 return
             self._connection.on_taken(release)
-        own = polls.own_headers(self._user_id)
+        headers = polls.own_headers(self._user_id)
         if self.keep_alive and not self.is_followed:
             self.response_complete = True
-            self._outgoing.write_whole(b"".join((begins, own, b"\r\n", goes_on, ends)))
+            self._outgoing.write_whole(b"".join((begins, headers, b"\r\n", goes_on, ends)))
         else:
-            self._connection.reply(self, begins + own, goes_on, ends)
+            self._connection.reply(self, begins + headers, goes_on, ends)
         self._log(200)
 
     def fail(self, error: Exception) -> None:

@@ -126,9 +126,9 @@ def _json(content: Any, status: int, headers: Mapping[str, str]) -> Response:
 
 def _object(content: bytes) -> Mapping[str, Any]:
     try:
-        found = msgspec.json.decode(content)
+        decoded = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        decoded = None
+    if not isinstance(decoded, dict):
         raise ScimRefused(400, "The body must be a JSON object.", "invalidSyntax")
-    return found
+    return decoded

@@ -65,7 +65,7 @@ def path_of(text: str) -> AttributePath | None:
 def conditions_of(text: str) -> dict[str, str]:
     """Return what a filter demands, by attribute in lowercase: comparisons with `eq`, joined by
     `and`. Raises ScimRefused for other filters."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     at = 0
     while match := _COMPARISON.match(text[:MAX_FILTER], at):
         path = path_of(match["path"])
@@ -73,10 +73,10 @@ def conditions_of(text: str) -> dict[str, str]:
         if path is None:
             break
         name = f"{path.attribute}.{path.sub}" if path.sub else path.attribute
-        found[name] = re.sub(r"\\(.)", r"\1", value[1:-1]) if value.startswith('"') else value
+        result[name] = re.sub(r"\\(.)", r"\1", value[1:-1]) if value.startswith('"') else value
         at = match.end()
         if at == len(text):
-            return found
+            return result
         joined = _AND.match(text, at)
         if joined is None:
             break
@@ -95,15 +95,15 @@ def operations_of(body: Mapping[str, Any]) -> Iterator[tuple[str, AttributePath,
         raise ScimRefused(
             400, f"A PATCH needs a list of up to {MAX_OPERATIONS} Operations.", "invalidSyntax"
         )
-    for one in operations:
-        if not isinstance(one, dict):
+    for operation in operations:
+        if not isinstance(operation, dict):
             raise ScimRefused(400, "An operation must be an object.", "invalidSyntax")
-        kind = str(one.get("op", "")).lower()
+        kind = str(operation.get("op", "")).lower()
         if kind not in {"add", "replace", "remove"}:
             raise ScimRefused(
                 400, "An operation's op must be add, replace, or remove.", "invalidSyntax"
             )
-        path, value = one.get("path"), one.get("value")
+        path, value = operation.get("path"), operation.get("value")
         if isinstance(path, str) and path.strip():
             if (parsed := path_of(path)) is not None:
                 yield kind, parsed, value
@@ -146,11 +146,11 @@ def flag_of(value: Any, name: str) -> bool:
 def items_of(value: Any, name: str) -> Sequence[Mapping[str, Any]]:
     """Return the items of an attribute with many values, each with its attributes in lowercase. A
     single item, and items that are only texts, are accepted too."""
-    found = []
-    for one in value if isinstance(value, list) else [] if value is None else [value]:
-        if isinstance(one, str):
-            one = {"value": one}
-        if not isinstance(one, dict):
+    result = []
+    for item in value if isinstance(value, list) else [] if value is None else [value]:
+        if isinstance(item, str):
+            item = {"value": item}
+        if not isinstance(item, dict):
             raise ScimRefused(400, f"The items of {name} must be objects.", "invalidValue")
-        found.append({key.lower(): item for key, item in one.items()})
-    return found
+        result.append({key.lower(): item for key, item in item.items()})
+    return result

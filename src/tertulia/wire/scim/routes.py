@@ -98,11 +98,11 @@ _CONFIG: Final = {
 }
 
 
-def _described(call: ScimCall, kind: str, one: Mapping[str, Any]) -> dict[str, Any]:
-    location = f"{call.base}/{kind}s/{one['id']}"
+def _described(call: ScimCall, kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    location = f"{call.base}/{kind}s/{fields['id']}"
     return {
         "schemas": [f"{_CORE}:{kind}"],
-        **one,
+        **fields,
         "meta": {"resourceType": kind, "location": location},
     }
 
@@ -118,12 +118,12 @@ async def _resource_types(call: ScimCall, resource_id: str) -> ScimAnswer:
 def _descriptions(
     call: ScimCall, kind: str, all_of_them: tuple[Mapping[str, Any], ...], resource_id: str
 ) -> ScimAnswer:
-    found = [_described(call, kind, one) for one in all_of_them]
+    results = [_described(call, kind, fields) for fields in all_of_them]
     if not resource_id:
-        return ScimAnswer(listed(found, len(found)))
-    for one in found:
-        if one["id"] == resource_id:
-            return ScimAnswer(one)
+        return ScimAnswer(listed(results, len(results)))
+    for fields in results:
+        if fields["id"] == resource_id:
+            return ScimAnswer(fields)
     raise ScimRefused(404, "This resource doesn't exist.")
 
 

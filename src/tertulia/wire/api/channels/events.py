@@ -225,17 +225,17 @@ def visibility_changes(
     state, user = context.state, viewer.user
     lost: list[int] = []
     gained: list[GainedChannel] = []
-    for one in changes:
-        channel = state.channels[one.channel_id]
-        if _has(one.lost, user.id):
+    for change in changes:
+        channel = state.channels[change.channel_id]
+        if _has(change.lost, user.id):
             lost.append(channel.id)
         elif (
-            _has(one.gained, user.id)
-            and not excluded(channel, viewer.registration, archived=one.archived)
+            _has(change.gained, user.id)
+            and not excluded(channel, viewer.registration, archived=change.archived)
             and channel_access.sees_channel(state, user, channel)
         ):
             sees = channel_access.sees_subscribers(state, user, channel)
-            gained.append(GainedChannel(channel.id, one.subscribers, sees))
+            gained.append(GainedChannel(channel.id, change.subscribers, sees))
     return ChannelVisibilityChanges(tuple(lost), tuple(gained))
 
 

@@ -123,10 +123,10 @@ def weekly_traffic(state: State, channels: Iterable[Channel], now: float) -> dic
     week."""
     counts = state.topics.message_counts.by_channel
     return {
-        one.id: None
-        if (age := now - one.created_at) < WEEK
-        else round(counts.get(one.id, 0) * WEEK / age)
-        for one in channels
+        channel.id: None
+        if (age := now - channel.created_at) < WEEK
+        else round(counts.get(channel.id, 0) * WEEK / age)
+        for channel in channels
     }
 
 
@@ -187,14 +187,15 @@ own_settings: Final[Callable[[Subscription], SubscriptionValues]] = attrgetter(
 
 
 def subscription_fields(
-    own: SubscriptionValues, inherited: SubscriptionValues | None
+    values: SubscriptionValues, inherited: SubscriptionValues | None
 ) -> dict[str, Any]:
     """Return the fields that a subscription adds to its channel."""
     if inherited is not None:
-        own = tuple(
-            other if one is None else one for one, other in zip(own, inherited, strict=True)
+        values = tuple(
+            other if value is None else value
+            for value, other in zip(values, inherited, strict=True)
         )
-    color, is_muted, pin_to_top, *notifications = own
+    color, is_muted, pin_to_top, *notifications = values
     return {
         "color": color,
         "is_muted": is_muted,

@@ -31,13 +31,13 @@ class _Relation(Enum):
 
 
 def _by_relation(
-    context: SectionContext, own: Mapping[int, Subscription]
+    context: SectionContext, subscriptions: Mapping[int, Subscription]
 ) -> list[ShardRange[_Relation]]:
     """Return all channels, with those of the viewer's subscriptions separately."""
     seen = context.channels
     every: set[Any] = {*context.state.channels.rows}
     others = dict.fromkeys(every.difference(seen), _Relation.UNKNOWN)
-    others |= dict.fromkeys(own.keys() & seen.keys(), _Relation.OWN)
+    others |= dict.fromkeys(subscriptions.keys() & seen.keys(), _Relation.OWN)
     return shard_ranges(context.state.channel_shards, _Relation.NONE, others)
 
 
@@ -51,38 +51,38 @@ class _Channels:
         self._seen = context.node.delivery.presence.lately if is_partial else None
         self._activity = context.state.users.activity.number
 
-    def of(self, one: ShardRange[Any], *, sees_subscribers: bool) -> Fragment:
+    def of(self, item: ShardRange[Any], *, sees_subscribers: bool) -> Fragment:
         """Return the channels of the range, for viewers who can or can't see their subscribers."""
         listed = sees_subscribers and self._wanted != "false"
-        traffic = tuple(map(self._traffic.__getitem__, one.ids))
+        traffic = tuple(map(self._traffic.__getitem__, item.ids))
         return self._fragments.get(
-            ("channels", self._wanted, listed, one.ids[0], len(one.ids)),
-            (one.version, self._activity, traffic, self._seen),
-            lambda: array_items(self._shown(channel_id, listed) for channel_id in one.ids),
+            ("channels", self._wanted, listed, item.ids[0], len(item.ids)),
+            (item.version, self._activity, traffic, self._seen),
+            lambda: array_items(self._shown(channel_id, listed) for channel_id in item.ids),
         )
 
     def begun(
-        self, one: ShardRange[Any], sees_subscribers: Callable[[int], bool]
+        self, item: ShardRange[Any], sees_subscribers: Callable[[int], bool]
     ) -> Sequence[bytes]:
         """Return the channels of the range as JSON without the closing brace."""
         if self._wanted != "false":
-            return [self._begun(one, channel_id, sees_subscribers) for channel_id in one.ids]
-        traffic = tuple(map(self._traffic.__getitem__, one.ids))
+            return [self._begun(item, channel_id, sees_subscribers) for channel_id in item.ids]
+        traffic = tuple(map(self._traffic.__getitem__, item.ids))
         # One cache lookup for all. JSON has no line breaks.
         lines = self._fragments.get(
-            ("channels begun", one.ids[0], len(one.ids)),
-            (one.version, self._activity, traffic),
-            lambda: b"\n".join(encode(self._shown(it, listed=False))[:-1] for it in one.ids),
+            ("channels begun", item.ids[0], len(item.ids)),
+            (item.version, self._activity, traffic),
+            lambda: b"\n".join(encode(self._shown(it, listed=False))[:-1] for it in item.ids),
         )
         return lines.content.split(b"\n")
 
     def _begun(
-        self, one: ShardRange[Any], channel_id: int, sees_subscribers: Callable[[int], bool]
+        self, item: ShardRange[Any], channel_id: int, sees_subscribers: Callable[[int], bool]
     ) -> bytes:
         listed = sees_subscribers(channel_id)
         return self._fragments.get(
             ("channel", self._wanted, listed, channel_id),
-            (one.version, self._activity, self._traffic[channel_id], self._seen),
+            (item.version, self._activity, self._traffic[channel_id], self._seen),
             lambda: encode(self._shown(channel_id, listed))[:-1],
         ).content
 
@@ -95,17 +95,17 @@ class _Channels:
 
 
 @lru_cache(maxsize=1024)
-def _settings(own: SubscriptionValues, inherited: SubscriptionValues | None) -> bytes:
+def _settings(values: SubscriptionValues, inherited: SubscriptionValues | None) -> bytes:
     """Return a subscription's settings as the end of the channel's JSON and the comma after it.
     Cached, since most people have the same settings for most channels."""
-    return b",%b}," % object_fields(subscription_fields(own, inherited))
+    return b",%b}," % object_fields(subscription_fields(values, inherited))
 
 
 def subscriptions(context: SectionContext) -> dict[str, Any]:
     """The channels that the viewer can see: subscribed, formerly subscribed, and never subscribed.
     A spectator has no subscriptions."""
     state, viewer = context.state, context.viewer
-    own = {} if viewer is None else state.subscriptions.of_user[viewer.id]
+    subscriptions = {} if viewer is None else state.subscriptions.of_user[viewer.id]
     is_member = viewer is not None and not permissions.is_guest(state, viewer)
     nulls = context.registration.capabilities.notification_settings_null
     inherited = None if viewer is None else inherited_settings(state, viewer.id, nulls=nulls)
@@ -113,12 +113,12 @@ def subscriptions(context: SectionContext) -> dict[str, Any]:
     present: list[bytes] = []
     past: list[bytes] = []
     never: list[Fragment] = []
-    for one in _by_relation(context, own):
-        if one.kind is _Relation.NONE:
-            never.append(fragments.of(one, sees_subscribers=is_member))
-        elif one.kind is _Relation.OWN:
-            begun = fragments.begun(one, lambda it: is_member or own[it].is_active)
-            those = [own[channel_id] for channel_id in one.ids]
+    for item in _by_relation(context, subscriptions):
+        if item.kind is _Relation.NONE:
+            never.append(fragments.of(item, sees_subscribers=is_member))
+        elif item.kind is _Relation.OWN:
+            begun = fragments.begun(item, lambda it: is_member or subscriptions[it].is_active)
+            those = [subscriptions[channel_id] for channel_id in item.ids]
             # With hundreds of channels, every call per channel matters.
             settings = map(_settings, map(own_settings, those), repeat(inherited))
             for subscription, *pieces in zip(those, begun, settings, strict=True):
@@ -139,9 +139,9 @@ def _joined(pieces: list[bytes]) -> bytes:
 
 def channels(context: SectionContext) -> dict[str, Any]:
     """The channels that the viewer can see, without personal settings."""
-    ranges = [one for one in _by_relation(context, {}) if one.kind is _Relation.NONE]
+    ranges = [item for item in _by_relation(context, {}) if item.kind is _Relation.NONE]
     fragments = _Channels(context, "false")
-    return {"streams": json_array(fragments.of(one, sees_subscribers=False) for one in ranges)}
+    return {"streams": json_array(fragments.of(item, sees_subscribers=False) for item in ranges)}
 
 
 def default_channels(context: SectionContext) -> dict[str, Any]:

@@ -45,10 +45,10 @@ async def get_subscriptions(
         if channel.is_archived or not user.reaches(channel_id):
             continue
         subscription = state.subscriptions[(channel_id, user.id)]
-        one = subscription_object(state, subscription, now, nulls=True)
+        shown = subscription_object(state, subscription, now, nulls=True)
         visible = channel_access.sees_subscribers(state, user, channel)
-        list_subscribers(state, channel, one, include_subscribers, lately, visible=visible)
-        subscriptions.append(one)
+        list_subscribers(state, channel, shown, include_subscribers, lately, visible=visible)
+        subscriptions.append(shown)
     return SubscriptionsResponse(subscriptions=subscriptions)
 
 
@@ -145,7 +145,8 @@ async def subscribe(call: Call, params: Subscribe) -> SubscribeResponse:
     """Subscribe yourself or others to channels. Channels that don't exist are created."""
     request = SubscribeRequest(
         channels=tuple(
-            new_channel(call, one.name, one.description, params) for one in params.subscriptions
+            new_channel(call, subscription.name, subscription.description, params)
+            for subscription in params.subscriptions
         ),
         principals=_principals(call, params.principals),
         colors=_colors(params.subscriptions),
@@ -178,9 +179,9 @@ def _principals(call: Call, given: Sequence[int | str]) -> tuple[int, ...] | Non
 
 def _colors(named: Sequence[NamedChannel]) -> dict[str, str]:
     return {
-        one.name.strip().casefold(): subscription_settings.color(one.color)
-        for one in named
-        if one.color is not None
+        named_channel.name.strip().casefold(): subscription_settings.color(named_channel.color)
+        for named_channel in named
+        if named_channel.color is not None
     }
 
 
@@ -222,7 +223,10 @@ async def update_subscriptions(
         raise Refused('Nothing to change: list at least one channel in "add" or "delete".')
     defaults = NewChannelOptions()
     request = SubscribeRequest(
-        channels=tuple(new_channel(call, one.name, one.description, defaults) for one in add),
+        channels=tuple(
+            new_channel(call, named_channel.name, named_channel.description, defaults)
+            for named_channel in add
+        ),
         colors=_colors(add),
     )
     done = await bulk_subscriptions.exchange(call, request, delete)
@@ -296,5 +300,8 @@ async def update_subscription_properties(
     call: Call, subscription_data: Annotated[list[PropertyChange], Meta(max_length=10_000)]
 ) -> None:
     """Change your settings for channels. Either all changes are made or none."""
-    given = [_property(one.stream_id, one.property, one.value) for one in subscription_data]
+    given = [
+        _property(property_change.stream_id, property_change.property, property_change.value)
+        for property_change in subscription_data
+    ]
     await call.submit(subscription_settings.set_properties, given)

@@ -211,8 +211,8 @@ def groups_section(context: SectionContext) -> dict[str, Any]:
     )
     if most is None:
         return {"realm_user_groups": groups}
-    own = () if viewer is None else state.memberships.groups_of(viewer)
-    return {"realm_user_groups": groups, "realm_user_groups_own": list(own)}
+    memberships = () if viewer is None else state.memberships.groups_of(viewer)
+    return {"realm_user_groups": groups, "realm_user_groups_own": list(memberships)}
 
 
 SECTIONS: Final[Sections] = {("realm_user_groups",): groups_section}

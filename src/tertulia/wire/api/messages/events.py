@@ -123,7 +123,7 @@ class MessageSentProjection(Projection[MessageSent]):
         if channel_id is None or change.gone or change.moved_to is not None:
             return None
         message_id, flags = message.id, change.flags
-        own = frozenset((message.sender_id, *change.readers))
+        read_by = frozenset((message.sender_id, *change.readers))
         # Each of these may see something else of the sender.
         limited, gainers = state.memberships.limited_guests, state.contacts.gainers
         subscribers = state.subscriptions.of_channel[channel_id]
@@ -131,7 +131,7 @@ class MessageSentProjection(Projection[MessageSent]):
         def group(user: User, queue: QueueRecord) -> Hashable | None:
             user_id = user.id
             if (
-                user_id in own
+                user_id in read_by
                 or user_id in flags
                 or user_id in limited
                 or user_id in gainers
@@ -150,7 +150,7 @@ class MessageSentProjection(Projection[MessageSent]):
             if active.newest_since(channel_id) >= message_id:
                 return BitMap()
             usual = active.as_set(channel_id) & state.users.usual.ids
-            return usual - BitMap((*own, *flags)) - limited - gainers
+            return usual - BitMap((*read_by, *flags)) - limited - gainers
 
         return Grouping(group, members)
 

@@ -54,14 +54,14 @@ class MoveIndex:
     def _index_arrivals(self, change: MessagesMoved) -> None:
         self.new_of = {user_id: some for some, users in change.new_to for user_id in users}
         self.mentioned_of = {user_id: some for some, users in change.mentioned for user_id in users}
-        for one in change.arrivals:
-            if one.message is None:
+        for arrival in change.arrivals:
+            if arrival.message is None:
                 continue
-            self._arrived.add(one.message_id)
-            self.people.add(one.message.sender_id)
-            self.people.update(reaction.user_id for reaction in one.reactions)
-            for user_id, flag in one.flags.items():
-                self.flags_of[user_id].append((one.message_id, flag))
+            self._arrived.add(arrival.message_id)
+            self.people.add(arrival.message.sender_id)
+            self.people.update(reaction.user_id for reaction in arrival.reactions)
+            for user_id, flag in arrival.flags.items():
+                self.flags_of[user_id].append((arrival.message_id, flag))
 
     def since(self, state: State, user: User) -> tuple[Places, ...]:
         """Return which of the messages that have moved on the user can read, by channel."""

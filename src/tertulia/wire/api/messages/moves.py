@@ -224,7 +224,7 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         self, context: ProjectionContext, change: MessagesMoved, view: Any
     ) -> Iterable[tuple[Event, EncodedEvent]]:
         # Each arrival has a fixed index: others may be deleted before the next encoding.
-        index_of = {one.message_id: index for index, one in enumerate(change.arrivals)}
+        index_of = {arrival.message_id: index for index, arrival in enumerate(change.arrivals)}
         next_index = len(index_of)
         for event in self.events(context, change, view):
             if isinstance(event, MessageEvent):
@@ -297,7 +297,9 @@ def _unknown(context: ProjectionContext, user: User, people: BitMap) -> tuple[in
     state = context.state
     if user.id not in state.memberships.limited_guests and user.id not in state.contacts.gainers:
         return ()
-    return tuple(one for one in people if not sees_user(context, user, state.users[one]))
+    return tuple(
+        person_id for person_id in people if not sees_user(context, user, state.users[person_id])
+    )
 
 
 def _new_messages(moved: MoveIndex, view: _ArrivalsView) -> Iterable[tuple[Message, list[str]]]:
@@ -306,21 +308,21 @@ def _new_messages(moved: MoveIndex, view: _ArrivalsView) -> Iterable[tuple[Messa
         ids_of(some, moved.ids) for some in (view.new, view.received, view.mentioned)
     )
     flags = dict(view.flags)
-    for one in moved.change.arrivals:
-        if one.message is None or one.message_id not in new:
+    for arrival in moved.change.arrivals:
+        if arrival.message is None or arrival.message_id not in new:
             continue
-        own = flags.get(one.message_id, Flag(0))
-        if one.message_id in mentioned:
-            own |= Flag.CHANNEL_WILDCARD_MENTIONED
-        historical = one.message_id not in received
-        yield one.message, flag_names(own, read=True, historical=historical)
+        flag = flags.get(arrival.message_id, Flag(0))
+        if arrival.message_id in mentioned:
+            flag |= Flag.CHANNEL_WILDCARD_MENTIONED
+        historical = arrival.message_id not in received
+        yield arrival.message, flag_names(flag, read=True, historical=historical)
 
 
 def _arrival_events(
     context: ProjectionContext, moved: MoveIndex, view: _ArrivalsView
 ) -> Iterable[Event]:
     state, unknown = context.state, frozenset(view.unknown)
-    arrivals = {one.message_id: one for one in moved.change.arrivals}
+    arrivals = {arrival.message_id: arrival for arrival in moved.change.arrivals}
 
     def sees_address(user_id: int) -> bool:
         user = state.users[user_id]
@@ -346,7 +348,9 @@ def _arrival_events(
             sees_address=sees_address(message.sender_id),
             details=MessageDetails(submessages=arrival.submessages),
         )
-        arrived.reactions = [reaction_object(one, by(one.user_id)) for one in arrival.reactions]
+        arrived.reactions = [
+            reaction_object(reaction, by(reaction.user_id)) for reaction in arrival.reactions
+        ]
         yield MessageEvent(message=arrived, flags=flags)
 
 

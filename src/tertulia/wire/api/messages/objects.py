@@ -201,7 +201,9 @@ class MessageObjects:
         if details.reactions:
             reactors = {reaction.user_id for reaction in details.reactions}
             by = {user_id: self._reactor(user_id) for user_id in reactors}
-            made.reactions = [reaction_object(one, by[one.user_id]) for one in details.reactions]
+            made.reactions = [
+                reaction_object(reaction, by[reaction.user_id]) for reaction in details.reactions
+            ]
         return made
 
     def _sender(self, user_id: int) -> _Sender:

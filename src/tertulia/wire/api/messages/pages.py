@@ -181,13 +181,13 @@ async def _encoded(
     user = None if user is None else as_present(user, state.users[user.id])
     host = call.node.config.address_host
     messages = EncodedMessages(call.node.encoded_messages, state, user, host, form)
-    own = None if user is None else ReaderFlags(state, user.id)
+    reader_flags = None if user is None else ReaderFlags(state, user.id)
     highlighter = Highlighter(matches.terms)
     encoded: list[bytes] = []
     for message in matches.page.messages:
         flags = _READ_FLAG
-        if own is not None:
-            flags = encoded_flags(*own.of(message, extras.relations[message.id]))
+        if reader_flags is not None:
+            flags = encoded_flags(*reader_flags.of(message, extras.relations[message.id]))
         one = b'%b,"flags":%b' % (
             messages.of(message, extras.details.get(message.id, NO_DETAILS)),
             flags,

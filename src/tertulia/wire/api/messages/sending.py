@@ -34,9 +34,11 @@ def _read_recipient(text: str) -> Recipient:
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         return text
     named = value if isinstance(value, list) else [value]
-    if len({type(one) for one in named}) > 1:
+    if len({type(value) for value in named}) > 1:
         raise ValueError("it must contain either only IDs or only email addresses")
-    if any(abs(one) > SAFE_INTEGER if isinstance(one, int) else "\0" in one for one in named):
+    if any(
+        abs(value) > SAFE_INTEGER if isinstance(value, int) else "\0" in value for value in named
+    ):
         raise ValueError("it must be a valid ID or email address")
     return cast(Recipient, value)
 

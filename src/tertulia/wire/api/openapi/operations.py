@@ -157,7 +157,7 @@ def inputs_of(routes: Sequence[Route], schemas: Schemas) -> dict[Parameter, Json
 def _as_text(schema: Json) -> Json:
     """Return the schema without null: in text, `null` would be an ordinary word, so the parameter
     is left out instead."""
-    options = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
+    options = [value for value in schema.get("anyOf", ()) if value != {"type": "null"}]
     if len(options) != 1:
         return schema
     return {**{key: value for key, value in schema.items() if key != "anyOf"}, **options[0]}

@@ -96,10 +96,10 @@ def _access(operation: Json) -> str:
 
 
 def _parameters(operation: Json) -> Iterator[str]:
-    for one in operation.get("parameters", ()):
-        schema = one.get("schema") or one["content"]["application/json"]["schema"]
-        hint = "in the path" if one["in"] == "path" else _need(one["required"])
-        yield _row(one["name"], schema, hint)
+    for value in operation.get("parameters", ()):
+        schema = value.get("schema") or value["content"]["application/json"]["schema"]
+        hint = "in the path" if value["in"] == "path" else _need(value["required"])
+        yield _row(value["name"], schema, hint)
     if "requestBody" in operation:
         form = next(iter(operation["requestBody"]["content"].values()))["schema"]
         for name, schema in form.get("properties", {}).items():
@@ -142,7 +142,7 @@ def _fields(component: Json, without: Iterable[str] = ()) -> Iterator[str]:
 
 def _records(document: Json) -> Iterator[str]:
     schemas = document["components"]["schemas"]
-    events = [one["$ref"].removeprefix(REF) for one in schemas["Event"]["anyOf"]]
+    events = [schema["$ref"].removeprefix(REF) for schema in schemas["Event"]["anyOf"]]
     responses = {
         option.get("$ref", "").removeprefix(REF)
         for methods in document["paths"].values()
@@ -204,13 +204,13 @@ def _kind(schema: Json) -> str:
     if "const" in schema:
         return f"<code>{escape(_literal(schema['const']))}</code>"
     if "enum" in schema:
-        return ", ".join(f"<code>{escape(_literal(one))}</code>" for one in schema["enum"])
+        return ", ".join(f"<code>{escape(_literal(value))}</code>" for value in schema["enum"])
     for key in ("anyOf", "oneOf"):
         if key in schema:
-            return " or ".join(_kind(one) for one in schema[key])
+            return " or ".join(_kind(value) for value in schema[key])
     kind = schema.get("type", "anything")
     if isinstance(kind, list):
-        return " or ".join(escape(one) for one in kind)
+        return " or ".join(escape(value) for value in kind)
     if kind == "array":
         items = schema.get("items")
         if isinstance(items, dict) and items:

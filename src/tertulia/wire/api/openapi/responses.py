@@ -186,8 +186,8 @@ def _errors(route: Route) -> Iterator[tuple[str, str]]:
 
 def _envelop(component: Json) -> None:
     # Some responses have a `msg` that isn't empty.
-    own = component["properties"].get("msg")
+    message = component["properties"].get("msg")
     fields = {n: f for n, f in component["properties"].items() if n not in _ENVELOPE}
-    component["properties"] = {**_ENVELOPE, **({"msg": own} if own else {}), **fields}
+    component["properties"] = {**_ENVELOPE, **({"msg": message} if message else {}), **fields}
     required = [name for name in component.get("required", ()) if name not in _ENVELOPE]
     component["required"] = ["result", "msg", *required]

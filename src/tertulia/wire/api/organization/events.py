@@ -118,7 +118,7 @@ def _setting_events(
             together["authentication_methods"] = authentication_methods(
                 realm, context.server_methods
             )
-        elif (one := api_settings().get(field)) and (extended or not one.setting.extension):
+        elif (setting := api_settings().get(field)) and (extended or not setting.setting.extension):
             yield RealmUpdateEvent(property=wire_name(field), value=value)
         if field == "default_language":
             yield DefaultSettingEvent(property=field, value=value)

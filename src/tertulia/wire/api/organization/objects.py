@@ -40,7 +40,7 @@ SIGN_IN_SETTING: Final = "password_sign_in"
 def api_settings() -> Mapping[str, DeclaredSetting]:
     """Return the settings that have a name in the API."""
     settings = declared_settings(Realm)
-    return {name: one for name, one in settings.items() if name != SIGN_IN_SETTING}
+    return {name: setting for name, setting in settings.items() if name != SIGN_IN_SETTING}
 
 
 def wire_name(field: str) -> str:
@@ -172,7 +172,10 @@ _METHODS: Final = {
 
 def server_methods(config: Config) -> tuple[str, ...]:
     """Return the names of sign-in methods that the server's operator has enabled."""
-    names = [*(["Dev"] if config.dev else []), *(_METHODS[one.kind] for one in config.sign_in)]
+    names = [
+        *(["Dev"] if config.dev else []),
+        *(_METHODS[method.kind] for method in config.sign_in),
+    ]
     return tuple(dict.fromkeys(names))
 
 

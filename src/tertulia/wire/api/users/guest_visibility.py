@@ -46,8 +46,8 @@ class _SharedEvents:
 
 
 def _by_viewer(changed: Iterable[UserVisibility]) -> dict[int, BitMap]:
-    user_ids = [(one, bitmap(one.users)) for one in changed]
-    return {viewer_id: users for one, users in user_ids for viewer_id in one.viewers}
+    user_ids = [(choice, bitmap(choice.users)) for choice in changed]
+    return {viewer_id: users for user_id, users in user_ids for viewer_id in user_id.viewers}
 
 
 class UserVisibilityChangedProjection(Projection[UserVisibilityChanged]):
@@ -66,7 +66,7 @@ class UserVisibilityChangedProjection(Projection[UserVisibilityChanged]):
         return last
 
     def audience(self, state: State, change: UserVisibilityChanged) -> Collection[int]:
-        return {user_id for one in (*change.gained, *change.lost) for user_id in one.viewers}
+        return {user_id for choice in (*change.gained, *change.lost) for user_id in choice.viewers}
 
     def view(
         self, context: ProjectionContext, change: UserVisibilityChanged, viewer: Viewer
@@ -75,8 +75,8 @@ class UserVisibilityChangedProjection(Projection[UserVisibilityChanged]):
         gained = shared.gained.get(user.id, BitMap())
         if not permissions.sees_everybody(state, user):
             gained = gained & state.contacts.of(user.id)
-        own = BitMap([user.id])
-        lost, gained = shared.lost.get(user.id, BitMap()) - own, gained - own
+        bitmap = BitMap([user.id])
+        lost, gained = shared.lost.get(user.id, BitMap()) - bitmap, gained - bitmap
         if not gained and not lost:
             return None
         return _VisibilityView(

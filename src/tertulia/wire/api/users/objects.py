@@ -288,14 +288,14 @@ def encoded_users(
             unknown_user(user, host, joined_at=joined_at) for user in selected(user_ids)
         )
 
-    for one in ranges:
-        if one.kind is AccountVisibility.USUAL:
-            key: Hashable = (which, role, form, one.first, one.size)
-            yield fragments.get(key, one.version, partial(usual, one.ids))
-        elif one.kind is AccountVisibility.OWN:
+    for item in ranges:
+        if item.kind is AccountVisibility.USUAL:
+            key: Hashable = (which, role, form, item.first, item.size)
+            yield fragments.get(key, item.version, partial(usual, item.ids))
+        elif item.kind is AccountVisibility.OWN:
             yield array_items(
-                user_object(state, viewer, user, host, form) for user in selected(one.ids)
+                user_object(state, viewer, user, host, form) for user in selected(item.ids)
             )
         elif with_stand_ins:
-            key = (which, AccountVisibility.UNKNOWN, one.first, one.size)
-            yield fragments.get(key, (one.version, joined_at), partial(unknown, one.ids))
+            key = (which, AccountVisibility.UNKNOWN, item.first, item.size)
+            yield fragments.get(key, (item.version, joined_at), partial(unknown, item.ids))

@@ -100,11 +100,13 @@ def _most_important(context: SectionContext, form: UserFormat) -> dict[str, Any]
     state, viewer = context.state, context.viewer
     ids: set[int] = set()
     if viewer is not None:
-        own = (state.directs[direct_id] for direct_id in state.directs.of_user[viewer.id])
+        conversations = (state.directs[direct_id] for direct_id in state.directs.of_user[viewer.id])
         ids = {viewer.id}
-        for one in nlargest(MAX_CONVERSATIONS, own, key=attrgetter("last_message_id")):
-            if len(ids) + len(one.members) <= MAX_PARTICIPANTS:
-                ids.update(one.members)
+        for conversation in nlargest(
+            MAX_CONVERSATIONS, conversations, key=attrgetter("last_message_id")
+        ):
+            if len(ids) + len(conversation.members) <= MAX_PARTICIPANTS:
+                ids.update(conversation.members)
     users = [
         user
         for user in (state.users[user_id] for user_id in sorted(ids))
