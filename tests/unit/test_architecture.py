@@ -265,6 +265,8 @@ SHOWS_ROLES = {
     Path("demo/steps.py"),
     Path("domain/accounts/signup.py"),
     Path("domain/channel_access.py"),
+    Path("cli/channels.py"),
+    Path("cli/users.py"),
     Path("domain/permissions.py"),
     Path("domain/accounts/deactivation.py"),
     Path("domain/accounts/users.py"),
