@@ -171,7 +171,7 @@ def settled(page: Page) -> None:
     page.wait_for_function(
         """() => document.querySelector("main h1")
             && !document.querySelector("main [aria-busy=true]")
-            && document.fonts.status === "loaded"
+            && document.fonts.size && document.fonts.status === "loaded"
             && document.getAnimations().every((one) => one.playState !== "running")""",
         # By default this checks on every frame, which makes the page paint without need.
         polling=50,

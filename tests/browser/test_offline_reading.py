@@ -4,9 +4,10 @@ import time
 from collections.abc import Callable
 
 import httpx
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import Open
+from tests.browser.driving import sign_in
 from tests.e2e.conftest import Site
 
 PLACE = "narrow/channel/general/topic/tides"
@@ -107,3 +108,46 @@ def test_a_session_ended_elsewhere_leaves_no_data(sqlite_site: Site, new_page: O
     ben.page.goto(server.url)
     expect(ben.page.get_by_label("Password")).to_be_visible()
     eventually(ben.page, lambda found: not found)
+
+
+def test_earlier_messages_are_shown_until_a_slow_server_responds(
+    sqlite_site: Site, new_page: Open
+) -> None:
+    server = sqlite_site.server
+    ann = new_page(server, sqlite_site.ann)
+    page = ann.page
+    place = "narrow/channel/general/topic/ferries"
+    ann.go(place)
+    ann.say("The first one leaves at six")
+    expect(ann.message("leaves at six")).to_be_visible()
+    page.wait_for_function("() => localStorage.getItem('tertulia:offline-session')?.length > 2")
+    auth = (sqlite_site.ben.email, sqlite_site.ben.api_key)
+    sent = {"type": "stream", "to": "general", "topic": "ferries", "content": "It is late"}
+    httpx.post(f"{server.url}/api/v1/messages", data=sent, auth=auth).raise_for_status()
+
+    held: list[Route] = []
+    page.route("**/api/v1/register", lambda route: held.append(route))
+    page.reload()
+    updating = page.get_by_text("Updating…")
+    expect(updating).to_be_visible()
+    expect(ann.message("leaves at six")).to_be_visible()
+    expect(ann.message("It is late")).to_have_count(0)
+    held.pop().continue_()
+    expect(ann.message("It is late")).to_be_visible()
+    expect(updating).to_have_count(0)
+    expect(page.get_by_text("New from here")).to_be_visible()
+
+    # The data of another session may be someone else's.
+    page.goto("about:blank")
+    ann.context.clear_cookies()
+    sign_in(ann.context, server, sqlite_site.ben)
+    ann.go(place)
+    until = time.monotonic() + 30
+    while not held:
+        assert time.monotonic() < until
+        page.wait_for_timeout(100)
+    # Longer than the client waits for the server.
+    page.wait_for_timeout(1000)
+    expect(page.get_by_role("article")).to_have_count(0)
+    held.pop().continue_()
+    expect(ann.message("It is late")).to_be_visible()

@@ -4,7 +4,7 @@ export function normalized(text: string): string {
   if (/^[ -~]*$/.test(text)) return text.toLowerCase();
   return text
     .normalize("NFKD")
-    .replace(/[\p{M}\u2066-\u2069]/gu, "")
+    .replace(/[\p{M}\u200e\u200f\u2066-\u2069]/gu, "")
     .toLowerCase();
 }
 

@@ -1,4 +1,4 @@
-import { listed, words } from "../words/index.svelte";
+import { inOrder, listed, words } from "../words/index.svelte";
 import { withoutResolved, type Conversation, type Narrow, type Term } from "./conversations";
 import type { Data } from "./data";
 
@@ -32,9 +32,9 @@ export function conversationName(
   conversation: Conversation,
   me: number,
 ): string {
-  return conversation.kind === "topic"
-    ? `#${channelName(channels, conversation.channelId)} > ${topicName(conversation.topic)}`
-    : peopleName(users, conversation.people, me);
+  if (conversation.kind === "direct") return peopleName(users, conversation.people, me);
+  const names = [channelName(channels, conversation.channelId), topicName(conversation.topic)];
+  return inOrder(names, ([channel, topic]) => `#${channel} > ${topic}`);
 }
 
 type Known = Pick<Data, "users" | "channels" | "me">;
@@ -59,7 +59,8 @@ export function narrowTitle(narrow: Narrow, known: Known): string {
     ["followed", head.followedTopics],
   ];
   for (const [operand, title] of alone) if (isAlone(narrow, operand)) return title;
-  return head.search({ terms: narrow.map((term) => termName(term, known)).join(", ") });
+  const terms = narrow.map((term) => termName(term, known));
+  return head.search({ terms: inOrder(terms, (apart) => apart.join(", ")) });
 }
 
 /** A search term in words. */

@@ -48,6 +48,8 @@ export class Connection {
   online = $state(true);
   /** When the offline data shown was stored, in ms; null once the server has responded. */
   asOf = $state<number | null>(null);
+  /** Whether offline data is shown until the server's first response. */
+  updating = $state(false);
   /** Time of the next attempt while offline, in ms of the local clock. */
   nextTry = $state(0);
 
@@ -72,8 +74,10 @@ export class Connection {
     return this.#queue;
   }
 
-  start(): void {
-    void this.#run();
+  /** `registering`: a pending registration that replaces the snapshot. */
+  start(registering?: Promise<Snapshot>): void {
+    this.updating = registering !== undefined;
+    void this.#run(registering);
     const again = () => this.retry();
     window.addEventListener("online", again, { signal: this.#stopped.signal });
     window.addEventListener("offline", () => this.doubt(), { signal: this.#stopped.signal });
@@ -100,14 +104,16 @@ export class Connection {
     this.#wake?.();
   }
 
-  async #run(): Promise<void> {
+  async #run(registering?: Promise<Snapshot>): Promise<void> {
     let failures = 0;
     while (!this.#stopped.signal.aborted) {
       try {
-        await this.#next();
+        if (this.updating) await this.#anew(registering);
+        else await this.#next();
         failures = 0;
         this.online = true;
       } catch (error) {
+        this.updating = false;
         if (this.#stopped.signal.aborted) return;
         if (error instanceof ApiError && error.code === "BAD_EVENT_QUEUE_ID") {
           try {
@@ -155,8 +161,9 @@ export class Connection {
     }
   }
 
-  async #anew(): Promise<void> {
-    const snapshot = await register();
+  async #anew(registering = register()): Promise<void> {
+    const snapshot = await registering;
+    this.updating = false;
     this.#queue = snapshot.queue_id;
     this.#last = snapshot.last_event_id;
     this.asOf = null;

@@ -20,6 +20,11 @@ export interface MessagesResponse {
 
 export type Anchor = number | "newest" | "oldest" | "first_unread";
 
+/** Messages to load before and after an anchor. The first view gets fewer, because on a slow network
+ * its first words would otherwise wait for the last ones. */
+const PAGE = { first: 20, later: 60 };
+let isFirstView = true;
+
 /** Number of lists kept in the background. */
 const KEPT_LISTS = 24;
 
@@ -119,7 +124,9 @@ export async function loadAround(
   if (known && !known.stale && anchor === "newest" && known.foundNewest) {
     return known.ids.at(-1) ?? null;
   }
-  const answer = await loadPage(store, narrow, anchor, 60, 60);
+  const size = isFirstView ? PAGE.first : PAGE.later;
+  isFirstView = false;
+  const answer = await loadPage(store, narrow, anchor, size, size);
   // Another request may have replaced the list.
   if (!isWanted()) return null;
   put(store, narrow, answer, "afresh");

@@ -14,7 +14,7 @@ import {
 import { nameOf } from "../data/narrow";
 import { changedMessageIds, type ServerEvent, type Snapshot } from "../wire/events";
 import { get } from "../wire/http";
-import { newId, deleteOfflineData } from "./storage.svelte";
+import { newId, deleteOfflineData, offlineSession, sessionMark } from "./storage.svelte";
 import type { MessagesResponse } from "./messages";
 import type { Store } from "./store.svelte";
 import { EncryptedStore } from "./encryptedStore";
@@ -208,6 +208,7 @@ class OfflineWriter {
       );
       const beginning: OfflineStart = { account: this.account, at: Date.now(), snapshot };
       await this.vault.put(BEGINNING, beginning);
+      offlineSession.value = sessionMark();
     });
   }
 

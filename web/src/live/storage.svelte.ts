@@ -1,5 +1,7 @@
 /** UI preferences stored in this browser. */
 
+import { csrfToken } from "../wire/http";
+
 const PREFIX = "tertulia:";
 
 export class LocalSetting<Value> {
@@ -123,7 +125,17 @@ export const OFFLINE_DATABASE = "tertulia-offline";
 /** How long to wait for other windows, in ms; deletion then completes later. */
 const PATIENCE = 1000;
 
+/** The session that stored offline data. Only the same session may show it before the server has
+ * confirmed who is signed in. */
+export const offlineSession = new LocalSetting<string>("offline-session", "");
+
+/** Identifies the session, but doesn't authenticate it. Empty without a session cookie. */
+export function sessionMark(): string {
+  return csrfToken().slice(0, 8);
+}
+
 export function deleteOfflineData(): Promise<void> {
+  offlineSession.value = "";
   return new Promise((done) => {
     setTimeout(done, PATIENCE);
     try {

@@ -65,6 +65,8 @@ export class MessageWindow {
   #goings = 0;
   /** Whether nothing is shown yet while opening. */
   #isEmpty = true;
+  /** Whether offline data is shown, or nothing yet, until the server's first response. */
+  #isTentative = false;
   /** Left: pending results are ignored. */
   #left = false;
   #prefetch: Prefetch;
@@ -160,6 +162,11 @@ export class MessageWindow {
   ): Promise<void> {
     if (this.#left) return;
     const { list } = this;
+    if (this.app.connection.updating) {
+      this.#isTentative = true;
+      if (list) this.#aim(anchor, list.ids.at(-1) ?? null, how, light);
+      return;
+    }
     const going = (this.#goings += 1);
     const isWanted = () => going === this.#goings && !this.#left;
     const isHere =
@@ -336,6 +343,20 @@ export class MessageWindow {
     const lowest = scroller?.firstBelow(scroller.frame.clientHeight - 1);
     const lastAt = lowest ? sortedIndex(list.ids, scroller?.idOf(lowest) ?? 0) : list.ids.length;
     this.#prefetch.keep(list, at, lastAt);
+  }
+
+  /** Load what is missing or outdated, once the server has responded. */
+  catchUp(): void {
+    const { online, updating } = this.app.connection;
+    if (updating) return;
+    if (this.#isTentative && (online || this.opening)) {
+      this.#isTentative = false;
+      // Messages that arrived since then are unread: go to the first one, unless the user scrolled.
+      if (this.opening || this.scroller?.atEnd) return void this.begin(this.#near);
+    }
+    if (!online) return;
+    if (this.trouble) void this.again();
+    else if (this.list?.stale) void this.refresh();
   }
 
   /** Retry loading. */

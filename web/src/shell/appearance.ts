@@ -3,7 +3,6 @@
 import type { Data, UserSettings } from "../data/data";
 
 const SCHEMES: Record<number, string> = { 2: "dark", 3: "light" };
-const RIGHT_TO_LEFT = new Set(["ar", "dv", "fa", "he", "ku", "ps", "sd", "ug", "ur", "yi"]);
 
 export function applyAppearance(settings: UserSettings, realm: Data["realm"]): void {
   const { dataset, style } = document.documentElement;
@@ -14,11 +13,6 @@ export function applyAppearance(settings: UserSettings, realm: Data["realm"]): v
   style.setProperty("--line-height", `${(settings.web_line_height_percent || 140) / 100}`);
   // Size of media in messages.
   style.setProperty("--media", `${Number(realm["realm_media_preview_size"] || 100) / 100}`);
-}
-
-/** A language's text direction. */
-export function directionOf(language: string): "ltr" | "rtl" {
-  return RIGHT_TO_LEFT.has(language.split(/[-_]/)[0] ?? "") ? "rtl" : "ltr";
 }
 
 let icon: HTMLImageElement | undefined;

@@ -104,10 +104,35 @@ export const words = new Texts();
 
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]/;
 
-/** "a, b and c" in the user's language. If an item is right-to-left, items are wrapped in invisible
- * Unicode isolates that keep their order. */
+const RIGHT_TO_LEFT_LANGUAGES = new Set([
+  "ar",
+  "dv",
+  "fa",
+  "he",
+  "ku",
+  "ps",
+  "sd",
+  "ug",
+  "ur",
+  "yi",
+]);
+
+/** A language's text direction. */
+export function directionOf(language: string): "ltr" | "rtl" {
+  return RIGHT_TO_LEFT_LANGUAGES.has(language.split(/[-_]/)[0] ?? "") ? "rtl" : "ltr";
+}
+
+/** "a, b and c" in the user's language. */
 export function listed(items: string[]): string {
+  return inOrder(items, (apart) => listFormat(words.language).format(apart));
+}
+
+/** Join names so that they're read in the order of the user's language. If a name is right-to-left,
+ * names are wrapped in invisible Unicode isolates. `dir="auto"` looks into isolates, so an invisible
+ * mark of the language's direction comes first. */
+export function inOrder(items: string[], join: (items: string[]) => string): string {
   const isMixed = items.length > 1 && items.some((item) => RIGHT_TO_LEFT.test(item));
-  const apart = isMixed ? items.map((item) => `\u2068${item}\u2069`) : items;
-  return listFormat(words.language).format(apart);
+  if (!isMixed) return join(items);
+  const mark = directionOf(words.language) === "rtl" ? "\u200f" : "\u200e";
+  return mark + join(items.map((item) => `\u2068${item}\u2069`));
 }

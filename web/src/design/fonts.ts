@@ -1,0 +1,2 @@
+import "@fontsource-variable/figtree/index.css";
+import "@fontsource-variable/fraunces/index.css";
