@@ -23,7 +23,7 @@ from tertulia.model.webhooks import ServiceCall
 from tertulia.service import usage as counting
 from tertulia.service.config import Config
 from tertulia.service.usage import CountedElsewhere
-from tertulia.store import failures, feeds, outbox, pushes, usage, webhooks
+from tertulia.store import feeds, lanes, outbox, pushes, usage, webhooks
 from tertulia.store.database import Connection
 from tertulia.store.feeds import FeedStatus
 from tertulia.store.nodes import SlowRequest
@@ -326,15 +326,15 @@ async def test_administrators_see_what_fails_and_whose_it_is(org: Organization) 
 
 
 async def test_failing_pushes_and_feeds_are_listed_with_their_start(org: Organization) -> None:
-    def fail(connection: Connection) -> list[failures.DeliveryFailure]:
+    def fail(connection: Connection) -> list[lanes.DeliveryFailure]:
         pushes.request(connection, 7, 8, "dm", PushAction.SHOW, [1], 10.0)
         for now in (20.0, 30.0):
             for lane in pushes.lease(connection, now, 1.0, [7]):
                 pushes.finish(connection, lane, (), (), now, now + 1, f"at {now:.0f}")
-        found = failures.pushes(connection, 5)
+        found = lanes.DEVICES.failing(connection, 5)
         for lane in pushes.lease(connection, 40.0, 1.0, [7]):
             pushes.finish(connection, lane, lane.pushes, (), 40.0, None, "")
-        assert failures.pushes(connection, 5) == []
+        assert lanes.DEVICES.failing(connection, 5) == []
         return found
 
     (found,) = await org.node.store.write(fail)

@@ -21,6 +21,7 @@ from tertulia.service.webhooks import calling
 from tertulia.service.webhooks.calling import EncodedCall, Encoder, ServiceCaller
 from tertulia.store import webhooks
 from tertulia.store.database import DatabaseUnavailable
+from tertulia.store.lanes import SERVICES
 from tertulia.wire.api.embedded_bots import bot_interface
 from tertulia.wire.api.webhooks import encoded_call
 from tertulia.wire.application import application
@@ -115,7 +116,7 @@ def caller_of(org: Organization, encode: Encoder = encoded_call) -> ServiceCalle
 
 async def next_due(org: Organization) -> float | None:
     """When the next calls are due, or None."""
-    lanes = await org.node.store.read(webhooks.due_bots)
+    lanes = await org.node.store.read(SERVICES.due)
     return lanes[0][1] if lanes else None
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 
 class NotFetched(Exception):
@@ -75,6 +75,14 @@ class WebResponse:
     status: int
     headers: Mapping[str, str]
     body: bytes
+
+
+_TEMPORARY: Final = frozenset({408, 425, 429})
+
+
+def is_temporary(status: int) -> bool:
+    """Whether a request with that response is worth a retry."""
+    return status >= 500 or status in _TEMPORARY
 
 
 def seconds_to_wait(headers: Mapping[str, str]) -> float:

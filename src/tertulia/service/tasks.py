@@ -4,10 +4,13 @@ import asyncio
 import contextvars
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Hashable, Iterable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Sequence
+from typing import Any, TypeVar
 
 from tertulia.model.errors import Unavailable
+from tertulia.model.numbers import retry_pause
+
+T = TypeVar("T")
 
 
 class SingleFlight:
@@ -34,6 +37,23 @@ class SingleFlight:
             self._tasks[key] = task
             task.add_done_callback(lambda _: self._tasks.pop(key, None))
         await asyncio.shield(task)
+
+
+class RetryLater(Exception):
+    """A delivery to another server failed and can be retried. `str(error)` says what went wrong."""
+
+    def __init__(self, reason: str, wait: float = 0.0) -> None:
+        """`wait` is for how many seconds the other server asks to wait."""
+        super().__init__(reason)
+        self.wait = wait
+
+    def pause(
+        self, failures: int, first: float, longest: float, longest_wait: float, *, spread: float = 0
+    ) -> float:
+        """Return the seconds until the retry, as `retry_pause`, but at least `wait`, of which up to
+        `longest_wait` counts."""
+        pause = retry_pause(failures, first, longest, spread=spread)
+        return max(pause, min(self.wait, longest_wait))
 
 
 Waiting = Sequence[tuple[int, float]]
@@ -65,6 +85,27 @@ class FairTasks:
     def __len__(self) -> int:
         """Number of running tasks."""
         return len(self._tasks)
+
+    async def round(
+        self,
+        waiting: Callable[[], Awaitable[Waiting]],
+        lease: Callable[[list[int], float], Awaitable[Iterable[tuple[int, T]]]],
+        work: Callable[[T], Coroutine[Any, Any, None]],
+        clock: Callable[[], float],
+        longest: float,
+    ) -> float:
+        """Start the tasks that are due. Return the seconds until the next round, at most
+        `longest`.
+
+        `lease` takes the items that can start and the time. It returns those that this node may
+        work on now, with what `work` gets.
+        """
+        items, now = await waiting(), clock()
+        if chosen := self.due(items, now):
+            for item, leased in await lease(chosen, now):
+                self.begin(item, work(leased))
+            items = await waiting()
+        return self.pause(items, clock(), longest)
 
     def due(self, waiting: Waiting, now: float) -> list[int]:
         """The due items that can start now, in order."""

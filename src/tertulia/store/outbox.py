@@ -14,6 +14,7 @@ from msgspec import Struct
 from tertulia.model.mail import OF_ACCOUNTS, Mail, MailKind
 from tertulia.store.codec import encode
 from tertulia.store.database import Connection
+from tertulia.store.lanes import DeliveryFailure
 
 _decoder: Final = msgspec.json.Decoder(Mail)
 LAST_RANK: Final = 1
@@ -140,6 +141,18 @@ def queued(connection: Connection) -> Sequence[QueuedMail]:
     """Return all emails, oldest first."""
     rows = connection.query(f"SELECT {_COLUMNS} FROM mails ORDER BY asked_at, id")
     return [_waiting(row) for row in rows]
+
+
+def failing(connection: Connection) -> DeliveryFailure | None:
+    """Return the emails that can't be sent, or None."""
+    rows = connection.query("SELECT COUNT(*), MIN(asked_at) FROM mails WHERE trouble <> ''")
+    ((number, since),) = rows
+    if not number:
+        return None
+    ((reason,),) = connection.query(
+        "SELECT trouble FROM mails WHERE trouble <> '' ORDER BY due_at DESC, id LIMIT 1"
+    )
+    return DeliveryFailure(of=None, waiting=int(number), since=float(since), reason=str(reason))
 
 
 def _waiting(row: tuple[object, ...]) -> QueuedMail:

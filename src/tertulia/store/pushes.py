@@ -1,8 +1,7 @@
 """Push notifications, pending and shown: a row for each subscription and conversation.
 
-Each subscription has a queue of its own, so a slow push service delays no other. Queues are leased
-as in `webhooks`. A row stays after it was pushed, so that it can be withdrawn when the messages are
-read elsewhere.
+Each subscription has a queue of its own (`lanes.DEVICES`). A row stays after it was pushed, so that
+it can be withdrawn when the messages are read elsewhere.
 """
 
 import secrets
@@ -13,6 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from tertulia.store.database import Connection, Row
+from tertulia.store.lanes import DEVICES, Lease
 
 MAX_CONVERSATIONS: Final = 50
 """Conversations per subscription. The oldest are deleted beyond that."""
@@ -50,10 +50,7 @@ class Push(Struct, frozen=True, kw_only=True):
 class LeasedPushes(Struct, frozen=True, kw_only=True):
     """A subscription to be pushed to now."""
 
-    subscription_id: int
-    failures: int
-    """Consecutive failures of its push service."""
-    lease: str
+    lease: Lease
     pushes: tuple[Push, ...]
     """All of the subscription, including those that are shown."""
 
@@ -111,38 +108,14 @@ def _drop_excess(connection: Connection, subscription_id: int) -> None:
     )
 
 
-def due_subscriptions(connection: Connection, limit: int) -> list[tuple[int, float]]:
-    """Return up to `limit` subscriptions with pending pushes and due times, earliest first."""
-    rows = connection.query(
-        "SELECT subscription_id, due_at FROM push_lanes WHERE due_at IS NOT NULL"
-        " ORDER BY due_at, subscription_id LIMIT ?",
-        (limit,),
-    )
-    return [(int(subscription_id), float(due_at)) for subscription_id, due_at in rows]
-
-
 def lease(
     connection: Connection, now: float, lease_seconds: float, subscription_ids: Iterable[int]
 ) -> list[LeasedPushes]:
     """Lease those of the subscriptions that are due."""
-    lanes = [
-        LeasedPushes(
-            subscription_id=subscription_id,
-            failures=int(failures),
-            lease=secrets.token_hex(8),
-            pushes=tuple(pushes_of(connection, subscription_id)),
-        )
-        for subscription_id in subscription_ids
-        for (failures,) in connection.query(
-            "SELECT failures FROM push_lanes WHERE subscription_id = ? AND due_at <= ?",
-            (subscription_id, now),
-        )
+    return [
+        LeasedPushes(lease=lease, pushes=tuple(pushes_of(connection, lease.receiver_id)))
+        for lease in DEVICES.lease(connection, now, lease_seconds, subscription_ids)
     ]
-    connection.run_many(
-        "UPDATE push_lanes SET due_at = ?, lease = ? WHERE subscription_id = ?",
-        [(now + lease_seconds, lane.lease, lane.subscription_id) for lane in lanes],
-    )
-    return lanes
 
 
 def finish(
@@ -156,10 +129,7 @@ def finish(
 ) -> None:
     """Record the pushes that are now shown and those that are over. If the push service failed,
     `until` is when to retry. Newer requests stay, and nothing changes if the lease was lost."""
-    if not connection.query(
-        "SELECT 1 FROM push_lanes WHERE subscription_id = ? AND lease = ?",
-        (lane.subscription_id, lane.lease),
-    ):
+    if not DEVICES.holds(connection, lane.lease):
         return
     connection.run_many(
         "UPDATE pushes SET wanted = ?"
@@ -173,25 +143,18 @@ def finish(
         "DELETE FROM pushes WHERE subscription_id = ? AND conversation = ? AND version = ?",
         [(push.subscription_id, push.conversation, push.version) for push in over],
     )
+    if shown:
+        connection.run(
+            "UPDATE push_lanes SET pushed_at = ? WHERE subscription_id = ?",
+            (now, lane.lease.receiver_id),
+        )
     left = connection.query(
         "SELECT 1 FROM pushes WHERE subscription_id = ? AND wanted <> ? LIMIT 1",
-        (lane.subscription_id, PushAction.SHOWN.value),
+        (lane.lease.receiver_id, PushAction.SHOWN.value),
     )
-    due = until if until is not None else (now if left else None)
-    connection.run(
-        "UPDATE push_lanes SET due_at = ?, failing_since = CASE WHEN failures = 0 THEN ?"
-        " ELSE failing_since END, failures = ?, lease = '', trouble = ?,"
-        " pushed_at = CASE WHEN ? THEN ? ELSE pushed_at END"
-        " WHERE subscription_id = ?",
-        (
-            due if left else None,
-            now,
-            0 if until is None else lane.failures + 1,
-            trouble[:300],
-            bool(shown),
-            now,
-            lane.subscription_id,
-        ),
+    due = now if until is None else until
+    DEVICES.release(
+        connection, lane.lease, due if left else None, now, None if until is None else trouble
     )
 
 
@@ -199,7 +162,7 @@ def forget(connection: Connection, subscription_ids: Iterable[int]) -> None:
     """Delete subscriptions."""
     for subscription_id in subscription_ids:
         connection.run("DELETE FROM pushes WHERE subscription_id = ?", (subscription_id,))
-        connection.run("DELETE FROM push_lanes WHERE subscription_id = ?", (subscription_id,))
+        DEVICES.remove(connection, subscription_id)
 
 
 def subscription_ids(connection: Connection) -> list[int]:

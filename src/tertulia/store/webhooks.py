@@ -1,12 +1,9 @@
 """Queued calls of bots' services, and a log of past ones.
 
-Each bot has a queue of its own: its calls start in order, a few at a time, and don't wait for those
-of other bots. The caller leases a queue: `due_at` moves ahead, so it becomes due again if the
-caller dies. A call is made twice only if a node dies between making it and recording that. Calls
+Each bot has a queue of its own (`lanes.SERVICES`): its calls start in order, a few at a time. Calls
 are only read by bot, so a thousand calls waiting for a dead service cost nothing.
 """
 
-import secrets
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
@@ -16,6 +13,7 @@ from msgspec import Struct
 from tertulia.model.webhooks import ServiceCall, WebhookLogEntry
 from tertulia.store.codec import encode
 from tertulia.store.database import Connection
+from tertulia.store.lanes import SERVICES, Lease
 
 MAX_PARALLEL: Final = 4
 """Simultaneous calls of one bot, or one after a failure."""
@@ -37,10 +35,7 @@ class QueuedCall(Struct, frozen=True, kw_only=True):
 class LeasedCalls(Struct, frozen=True, kw_only=True):
     """Calls of one bot to be made now."""
 
-    bot_id: int
-    failures: int
-    """Consecutive failures of the service."""
-    lease: str
+    lease: Lease
     calls: tuple[QueuedCall, ...]
     dropped: int = 0
     """Calls dropped from a full queue."""
@@ -60,39 +55,24 @@ def add_call(connection: Connection, call: ServiceCall, at: float, call_id: str)
     )
 
 
-def due_bots(connection: Connection) -> list[tuple[int, float]]:
-    """Return the bots with queued calls and when they are due, earliest first."""
-    rows = connection.query("SELECT bot_id, due_at FROM webhook_lanes ORDER BY due_at, bot_id")
-    return [(int(bot_id), float(due_at)) for bot_id, due_at in rows]
-
-
 def lease_calls(
     connection: Connection, now: float, lease_seconds: float, bot_ids: Sequence[int]
 ) -> list[LeasedCalls]:
     """Lease the first calls of those bots that are due."""
-    result: list[LeasedCalls] = []
-    for bot_id in bot_ids:
-        rows = connection.query(
-            "SELECT failures FROM webhook_lanes WHERE bot_id = ? AND due_at <= ?", (bot_id, now)
-        )
-        result += [_taken(connection, bot_id, int(n), now + lease_seconds) for (n,) in rows]
-    return [lane for lane in result if lane.calls]
+    leases = SERVICES.lease(connection, now, lease_seconds, bot_ids)
+    lanes = [_taken(connection, lease) for lease in leases]
+    return [lane for lane in lanes if lane.calls]
 
 
-def _taken(connection: Connection, bot_id: int, failures: int, until: float) -> LeasedCalls:
-    dropped = _drop_excess(connection, bot_id)
+def _taken(connection: Connection, lease: Lease) -> LeasedCalls:
+    dropped = _drop_excess(connection, lease.receiver_id)
     rows = connection.query(
         "SELECT id, asked_at, attempts, doc FROM webhook_deliveries WHERE bot_id = ?"
         " ORDER BY message_id, id LIMIT ?",
-        (bot_id, 1 if failures else MAX_PARALLEL),
+        (lease.receiver_id, 1 if lease.failures else MAX_PARALLEL),
     )
-    lease = secrets.token_hex(8)
     if not rows:
-        connection.run("DELETE FROM webhook_lanes WHERE bot_id = ?", (bot_id,))
-        return LeasedCalls(bot_id=bot_id, failures=failures, lease=lease, calls=())
-    connection.run(
-        "UPDATE webhook_lanes SET due_at = ?, lease = ? WHERE bot_id = ?", (until, lease, bot_id)
-    )
+        SERVICES.remove(connection, lease.receiver_id)
     connection.run_many(
         "UPDATE webhook_deliveries SET attempts = attempts + 1 WHERE id = ?",
         [(row[0],) for row in rows],
@@ -106,7 +86,7 @@ def _taken(connection: Connection, bot_id: int, failures: int, until: float) -> 
         )
         for call_id, asked_at, attempts, doc in rows
     )
-    return LeasedCalls(bot_id=bot_id, failures=failures, lease=lease, calls=calls, dropped=dropped)
+    return LeasedCalls(lease=lease, calls=calls, dropped=dropped)
 
 
 def _drop_excess(connection: Connection, bot_id: int) -> int:
@@ -139,25 +119,12 @@ def finish_calls(
     """Delete calls that were made or given up. If the service failed, `until` is when to retry and
     `trouble` is why. Without the lease, the queue itself isn't changed."""
     connection.run_many("DELETE FROM webhook_deliveries WHERE id = ?", [(text,) for text in done])
-    mine = (lane.bot_id, lane.lease)
     if until is not None:
-        connection.run(
-            "UPDATE webhook_lanes SET due_at = ?, failures = failures + 1, lease = '', trouble = ?,"
-            " failing_since = CASE WHEN failures = 0 THEN ? ELSE failing_since END"
-            " WHERE bot_id = ? AND lease = ?",
-            (until, trouble[:300], now, *mine),
-        )
+        SERVICES.release(connection, lane.lease, until, now, trouble)
         return
-    connection.run(
-        "UPDATE webhook_lanes SET due_at = ?, failures = 0, lease = '', trouble = ''"
-        " WHERE bot_id = ? AND lease = ?",
-        (now, *mine),
-    )
-    left = connection.query(
-        "SELECT 1 FROM webhook_deliveries WHERE bot_id = ? LIMIT 1", (lane.bot_id,)
-    )
-    if not left:
-        connection.run("DELETE FROM webhook_lanes WHERE bot_id = ?", (lane.bot_id,))
+    SERVICES.release(connection, lane.lease, now, now)
+    if not count_calls(connection, lane.lease.receiver_id):
+        SERVICES.remove(connection, lane.lease.receiver_id)
 
 
 def count_calls(connection: Connection, bot_id: int) -> int:

@@ -21,17 +21,17 @@ from tertulia.model.changes import (
 from tertulia.model.devices import PushSubscription
 from tertulia.model.errors import Refused, TooOften, Unavailable
 from tertulia.model.messages import Message
-from tertulia.model.numbers import retry_pause
 from tertulia.model.users import User
-from tertulia.outbound.http_responses import NotFetched, WebResponse, seconds_to_wait
+from tertulia.outbound.http_responses import NotFetched, WebResponse, is_temporary, seconds_to_wait
 from tertulia.outbound.web_push import MAX_PAYLOAD, encrypted
 from tertulia.service.node import Node
 from tertulia.service.notifications import push as push_payloads
 from tertulia.service.notifications.mail import reason_now
 from tertulia.service.notifications.push import PushSummary, conversation_tag
-from tertulia.service.tasks import FairTasks
+from tertulia.service.tasks import FairTasks, RetryLater
 from tertulia.store import message_marks, pushes, queries
 from tertulia.store.database import Connection
+from tertulia.store.lanes import DEVICES
 from tertulia.store.pushes import LeasedPushes, Push, PushAction
 
 logger = logging.getLogger("tertulia.push")
@@ -57,8 +57,8 @@ LONGEST_SLEEP: Final = 30.0
 """Another node may have left something."""
 GONE: Final = frozenset({404, 410})
 URGENT: Final = frozenset({NotificationReason.DIRECT, NotificationReason.MENTIONED})
-_TEMPORARY: Final = frozenset({401, 403, 408, 425, 429})
-"""Statuses that are worth a retry. Some mean that this server's clock is wrong."""
+_CLOCK_IS_WRONG: Final = frozenset({401, 403})
+"""Statuses that can mean that this server's clock is wrong, and are worth a retry."""
 _NEVER_SILENT: Final = ("push.apple.com",)
 """Push services that block apps whose pushes show nothing. There, notifications are closed by the
 next push that shows one."""
@@ -69,14 +69,6 @@ class _Known(Struct, frozen=True):
 
     messages: Mapping[int, Message]
     relations: Mapping[int, message_marks.Relation]
-
-
-class _Failed(Exception):
-    """The push can be retried. `str(error)` says what went wrong."""
-
-    def __init__(self, reason: str, wait: float = 0.0) -> None:
-        self.wait = wait
-        super().__init__(reason)
 
 
 class _Gone(Exception):
@@ -115,21 +107,21 @@ class PushSender:
 
     async def once(self) -> float:
         """Start sending what is due. Return the seconds until the next round."""
-        store, clock = self._node.store, self._node.clock
         await self._close_read()
         if self._node.state.is_closed:
             return LONGEST_SLEEP
-        waiting, now = await self._waiting(), clock()
-        if chosen := self.tasks.due(waiting, now):
-            lanes = await store.write(lambda c: pushes.lease(c, now, LEASE_SECONDS, chosen))
-            for lane in lanes:
-                self.tasks.begin(lane.subscription_id, self._lane(lane))
-            waiting = await self._waiting()
-        return self.tasks.pause(waiting, clock(), LONGEST_SLEEP)
+        store = self._node.store
+        return await self.tasks.round(
+            lambda: store.read(DEVICES.due, _LANES_READ),
+            self._leased,
+            self._lane,
+            self._node.clock,
+            LONGEST_SLEEP,
+        )
 
-    async def _waiting(self) -> list[tuple[int, float]]:
-        """Subscriptions with queued pushes and when they are due, earliest first."""
-        return await self._node.store.read(lambda c: pushes.due_subscriptions(c, _LANES_READ))
+    async def _leased(self, ids: list[int], now: float) -> list[tuple[int, LeasedPushes]]:
+        lanes = await self._node.store.write(lambda c: pushes.lease(c, now, LEASE_SECONDS, ids))
+        return [(lane.lease.receiver_id, lane) for lane in lanes]
 
     def _person_of(self, subscription_id: int) -> int:
         """The user ID, or a unique number if the subscription has ended."""
@@ -201,10 +193,10 @@ class PushSender:
 
     async def _lane(self, lane: LeasedPushes) -> None:
         node = self._node
-        subscription = node.state.push_subscriptions.get(lane.subscription_id)
+        subscription = node.state.push_subscriptions.get(lane.lease.receiver_id)
         user = None if subscription is None else node.state.users[subscription.user_id]
         if subscription is None or user is None or not user.is_active:
-            await node.store.write(lambda c: pushes.forget(c, [lane.subscription_id]))
+            await node.store.write(lambda c: pushes.forget(c, [lane.lease.receiver_id]))
             return
         known = await self._known(user.id, lane.pushes)
         still: dict[str, list[tuple[Message, NotificationReason]]] = {}
@@ -218,14 +210,14 @@ class PushSender:
         )
         shown: list[Push] = []
         dropped: list[Push] = []
-        failed: _Failed | None = None
+        failed: RetryLater | None = None
         waiting = [push for push in lane.pushes if push.wanted is not PushAction.SHOWN]
         for push in waiting[:PER_TURN]:
             try:
                 is_shown = await self._one(
                     subscription, user, push, still[push.conversation], around, known
                 )
-            except _Failed as error:
+            except RetryLater as error:
                 failed = error
                 break
             except _Gone:
@@ -238,8 +230,9 @@ class PushSender:
         now = node.clock()
         until = None
         if failed is not None:
-            pause = retry_pause(lane.failures + 1, FIRST_PAUSE, LONGEST_PAUSE, spread=0.25)
-            until = now + max(pause, min(failed.wait, LIVES_SECONDS))
+            until = now + failed.pause(
+                lane.lease.failures + 1, FIRST_PAUSE, LONGEST_PAUSE, LIVES_SECONDS, spread=0.25
+            )
         trouble = "" if failed is None else str(failed)
         await node.store.write(
             lambda c: pushes.finish(c, lane, shown, dropped, now, until, trouble)
@@ -254,7 +247,7 @@ class PushSender:
         around: PushSummary,
         known: _Known,
     ) -> bool:
-        """Send one push. Return whether the device shows it now. Raises _Failed and _Gone."""
+        """Send one push. Return whether the device shows it now. Raises RetryLater and _Gone."""
         node = self._node
         left = int(LIVES_SECONDS - (node.clock() - push.asked_at))
         if left <= 0 or subscription.paused_until > node.clock():
@@ -294,8 +287,8 @@ class PushSender:
             if reply.status in GONE:
                 outcome = "gone"
                 raise _Gone
-            if reply.status >= 500 or reply.status in _TEMPORARY:
-                raise _Failed(
+            if is_temporary(reply.status) or reply.status in _CLOCK_IS_WRONG:
+                raise RetryLater(
                     f"The push service responded with status {reply.status}.",
                     seconds_to_wait(reply.headers),
                 )
@@ -305,9 +298,9 @@ class PushSender:
                     "push service rejected a push", extra={"fields": _facts(subscription, reply)}
                 )
         except NotFetched as error:
-            raise _Failed(f"Couldn't reach the push service: {error}.") from None
+            raise RetryLater(f"Couldn't reach the push service: {error}.") from None
         except Unavailable as error:
-            raise _Failed(str(error)) from None
+            raise RetryLater(str(error)) from None
         finally:
             self._node.pushed[outcome] += 1
 

@@ -17,21 +17,22 @@ from tertulia.embedded.hosting import BotUnavailable
 from tertulia.integrations.payloads import short
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.messages import Message
-from tertulia.model.numbers import counted, retry_pause
+from tertulia.model.numbers import counted
 from tertulia.model.users import User
 from tertulia.model.webhooks import OutgoingService, ServiceCall, WebhookLogEntry, WebhookOutcome
 from tertulia.outbound import addresses
 from tertulia.outbound.http_client import Web
-from tertulia.outbound.http_responses import NotFetched, WebResponse, seconds_to_wait
+from tertulia.outbound.http_responses import NotFetched, WebResponse, is_temporary, seconds_to_wait
 from tertulia.service.config import Config
 from tertulia.service.messages import sending
 from tertulia.service.messages.history import one_message
 from tertulia.service.node import Caller, Node
-from tertulia.service.tasks import FairTasks
+from tertulia.service.tasks import FairTasks, RetryLater
 from tertulia.service.webhooks.embedded import EmbeddedBots, Interface
 from tertulia.service.webhooks.journal import INTERNAL_ERROR
 from tertulia.store import webhooks
 from tertulia.store.database import DatabaseError
+from tertulia.store.lanes import SERVICES
 from tertulia.store.message_details import NO_DETAILS, MessageDetails
 from tertulia.store.webhooks import LeasedCalls, QueuedCall
 
@@ -58,8 +59,6 @@ LONGEST_SLEEP: Final = 30.0
 """Another node may have left something."""
 SIGNATURE: Final = "X-Tertulia-Signature"
 DELIVERY: Final = "X-Tertulia-Delivery"
-_TEMPORARY: Final = frozenset({408, 425, 429})
-"""Statuses that are worth a retry."""
 
 
 class EncodedCall(Struct, frozen=True):
@@ -88,14 +87,6 @@ class _ServiceReply(Struct, frozen=True):
     widget_content: msgspec.Raw | None = None
 
 
-class _Failed(Exception):
-    """The call can be retried. `str(error)` says what went wrong."""
-
-    def __init__(self, reason: str, wait: float = 0.0) -> None:
-        self.wait = wait
-        super().__init__(reason)
-
-
 class ServiceCaller:
     """Calls services and embedded bots for one node."""
 
@@ -110,16 +101,22 @@ class ServiceCaller:
 
     async def once(self) -> float:
         """Start the calls that are due. Return the seconds until the next round."""
-        store, clock = self._node.store, self._node.clock
         if self._node.state.is_closed:
             return LONGEST_SLEEP
-        lanes, now = await store.read(webhooks.due_bots), clock()
-        if chosen := self.tasks.due(lanes, now):
-            taken = await store.write(lambda c: webhooks.lease_calls(c, now, LEASE_SECONDS, chosen))
-            for lane in taken:
-                self.tasks.begin(lane.bot_id, self._lane(lane))
-            lanes = await store.read(webhooks.due_bots)
-        return self.tasks.pause(lanes, clock(), LONGEST_SLEEP)
+        store = self._node.store
+        return await self.tasks.round(
+            lambda: store.read(SERVICES.due),
+            self._leased,
+            self._lane,
+            self._node.clock,
+            LONGEST_SLEEP,
+        )
+
+    async def _leased(self, bot_ids: list[int], now: float) -> list[tuple[int, LeasedCalls]]:
+        lanes = await self._node.store.write(
+            lambda c: webhooks.lease_calls(c, now, LEASE_SECONDS, bot_ids)
+        )
+        return [(lane.lease.receiver_id, lane) for lane in lanes]
 
     async def close(self) -> None:
         """Cancel running tasks, and end the processes of embedded bots."""
@@ -132,31 +129,37 @@ class ServiceCaller:
         return bot_id if user is None else user.person_id
 
     async def _lane(self, lane: LeasedCalls) -> None:
-        node = self._node
+        node, bot_id = self._node, lane.lease.receiver_id
         if lane.dropped:
             dropped = counted(lane.dropped, "message was", "messages were")
             reason = f"{dropped} dropped because too many were waiting for the service."
-            self._note(lane.bot_id, None, "given up", reason)
+            self._note(bot_id, None, "given up", reason)
         results = await asyncio.gather(*(self._one(call) for call in lane.calls))
         failures = [failed for failed in results if failed is not None]
         done = [call.id for call, failed in zip(lane.calls, results, strict=True) if failed is None]
-        now = node.clock()
+        now, number = node.clock(), lane.lease.failures + 1
         until = None
         if failures:
-            pause = retry_pause(lane.failures + 1, FIRST_PAUSE, LONGEST_PAUSE, spread=0.25)
-            until = now + max(pause, *(min(failure.wait, LONGEST_PAUSE) for failure in failures))
+            longest = max(failures, key=lambda failure: failure.wait)
+            until = now + longest.pause(
+                number, FIRST_PAUSE, LONGEST_PAUSE, LONGEST_PAUSE, spread=0.25
+            )
         trouble = str(failures[0]) if failures else ""
         await node.store.write(lambda c: webhooks.finish_calls(c, lane, done, now, until, trouble))
-        if failures and lane.failures + 1 == NOTIFY_OWNER_AFTER:
-            await self._tell_owner(lane.bot_id, trouble)
+        if failures and number == NOTIFY_OWNER_AFTER:
+            await self._tell_owner(bot_id, trouble)
 
-    async def _one(self, waiting: QueuedCall) -> _Failed | None:
+    async def _one(self, waiting: QueuedCall) -> RetryLater | None:
         """Make one call. Return the failure if it must be retried."""
         call = waiting.call
         try:
             outcome, reason = await self._attempt(waiting)
-        except (_Failed, DatabaseError, Unavailable) as error:
-            failed = error if isinstance(error, _Failed) else _Failed("The server was interrupted.")
+        except (RetryLater, DatabaseError, Unavailable) as error:
+            failed = (
+                error
+                if isinstance(error, RetryLater)
+                else RetryLater("The server was interrupted.")
+            )
             if self._node.clock() - waiting.asked_at < GIVEN_UP_AFTER:
                 self._note(call.bot_id, call, "failed", str(failed))
                 return failed
@@ -186,8 +189,8 @@ class ServiceCaller:
             return "nothing", "The service's format can't represent this message."
         signature = signed(token, encoded.body, node.clock())
         reply = await self._sent(service, encoded, signature, waiting)
-        if reply.status >= 500 or reply.status in _TEMPORARY:
-            raise _Failed(
+        if is_temporary(reply.status):
+            raise RetryLater(
                 f"The service responded with status {reply.status}.", seconds_to_wait(reply.headers)
             )
         if not 200 <= reply.status < 300:
@@ -198,7 +201,7 @@ class ServiceCaller:
         try:
             return await self.embedded.tell(bot_id, waiting)
         except BotUnavailable as error:
-            raise _Failed(str(error), error.wait) from None
+            raise RetryLater(str(error), error.wait) from None
 
     async def _sent(
         self, service: OutgoingService, encoded: EncodedCall, signature: str, waiting: QueuedCall
@@ -213,7 +216,7 @@ class ServiceCaller:
                 service.url, encoded.body, headers, seconds=CALL_SECONDS, limit=MAX_RESPONSE
             )
         except NotFetched as error:
-            raise _Failed(f"Couldn't reach the service: {error}.") from None
+            raise RetryLater(f"Couldn't reach the service: {error}.") from None
 
     async def _answered(
         self, bot: User, message: Message, waiting: QueuedCall, reply: WebResponse

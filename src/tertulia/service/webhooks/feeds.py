@@ -14,14 +14,13 @@ from tertulia.domain.messages.sending import ToChannel
 from tertulia.integrations.payloads import address, harmless, link, paragraphs, short
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.feeds import Feed
-from tertulia.model.numbers import retry_pause
 from tertulia.model.webhooks import WebhookLogEntry, WebhookOutcome
 from tertulia.outbound import feeds as documents
 from tertulia.outbound.feeds import FeedDocument, FeedEntry, NoFeed
 from tertulia.outbound.http_responses import NotFetched, NotModified, StreamedResponse
 from tertulia.service.messages import sending
 from tertulia.service.node import Caller, Node
-from tertulia.service.tasks import FairTasks
+from tertulia.service.tasks import FairTasks, RetryLater
 from tertulia.service.webhooks.journal import INTERNAL_ERROR
 from tertulia.state.state import State
 from tertulia.store import feeds
@@ -63,14 +62,6 @@ def followed(state: State) -> list[int]:
     return [feed.id for feed in state.feeds if state.users[feed.bot_id].is_active]
 
 
-class _FeedFailure(Exception):
-    """The feed couldn't be read, or its entries couldn't be posted. `str(error)` is a sentence."""
-
-    def __init__(self, reason: str, wait: float = 0.0) -> None:
-        super().__init__(reason)
-        self.wait = wait
-
-
 class FeedReader:
     """Reads feeds for one node."""
 
@@ -81,17 +72,23 @@ class FeedReader:
 
     async def once(self) -> float:
         """Start reading the feeds that are due. Return the seconds until the next round."""
-        store, clock = self._node.store, self._node.clock
-        known = followed(self._node.state)
+        store, known = self._node.store, followed(self._node.state)
         if not known or not self._node.config.feed_minutes:
             return LONGEST_SLEEP
-        waiting, now = await store.read(feeds.due_times, known), clock()
-        if chosen := self.tasks.due(waiting, now):
-            taken = await store.write(lambda c: feeds.lease(c, known, now, LEASE_SECONDS, chosen))
-            for lease in taken:
-                self.tasks.begin(lease.feed_id, self._read(lease))
-            waiting = await store.read(feeds.due_times, known)
-        return self.tasks.pause(waiting, clock(), LONGEST_SLEEP)
+
+        async def leased(feed_ids: list[int], now: float) -> list[tuple[int, FeedLease]]:
+            leases = await store.write(
+                lambda c: feeds.lease(c, known, now, LEASE_SECONDS, feed_ids)
+            )
+            return [(lease.feed_id, lease) for lease in leases]
+
+        return await self.tasks.round(
+            lambda: store.read(feeds.due_times, known),
+            leased,
+            self._read,
+            self._node.clock,
+            LONGEST_SLEEP,
+        )
 
     def _owner_of(self, feed_id: int) -> int:
         """The bot's owner, or the bot; 0 if the feed is gone."""
@@ -121,8 +118,7 @@ class FeedReader:
             after = msgspec.structs.replace(
                 before, failures=failures, reason=str(trouble)[:500], failing_since=since
             )
-            pause = retry_pause(failures, interval, max(LONGEST_PAUSE, interval))
-            pause = max(pause, min(trouble.wait, LONGEST_PAUSE))
+            pause = trouble.pause(failures, interval, max(LONGEST_PAUSE, interval), LONGEST_PAUSE)
             if after.reason != before.reason:  # The journal holds fifty lines.
                 self._note(feed, "failed", after.title, reason=after.reason)
         due_at = node.clock() + pause * random.uniform(*_JITTER)  # noqa: S311 (no secret)
@@ -130,7 +126,7 @@ class FeedReader:
 
     async def _told(self, feed: Feed, before: FeedStatus) -> tuple[FeedStatus, bool]:
         """Read the feed, and post new entries. Return its status, and whether all entries were
-        posted. Raises _FeedFailure and Refused."""
+        posted. Raises RetryLater and Refused."""
         node = self._node
         now = node.clock()
         try:
@@ -168,7 +164,7 @@ class FeedReader:
         return standing, is_done
 
     async def _fetched(self, feed: Feed, before: FeedStatus) -> tuple[FeedDocument, str, str]:
-        """The document, its `ETag`, and its `Last-Modified`. Raises _FeedFailure and
+        """The document, its `ETag`, and its `Last-Modified`. Raises RetryLater and
         NotModified."""
         since = {"If-None-Match": before.etag, "If-Modified-Since": before.modified}
         since = {name: value for name, value in since.items() if value}
@@ -180,12 +176,12 @@ class FeedReader:
         except NotModified:
             raise
         except NotFetched as error:
-            raise _FeedFailure(f"Couldn't fetch the feed: {error}.", error.wait) from None
+            raise RetryLater(f"Couldn't fetch the feed: {error}.", error.wait) from None
         kind = answer.headers.get("content-type", "")
         try:
             document = await documents.parsed(content, answer.url, kind)
         except NoFeed as error:
-            raise _FeedFailure(f"Couldn't read the feed: {error}.") from None
+            raise RetryLater(f"Couldn't read the feed: {error}.") from None
         return document, _validator(answer, "etag"), _validator(answer, "last-modified")
 
     async def _tell(self, feed: Feed, title: str, entry: FeedEntry, marks: frozenset[str]) -> bool:
@@ -256,16 +252,16 @@ def _validator(answer: StreamedResponse, name: str) -> str:
     return text if text.isascii() and text.isprintable() and len(text) <= MAX_VALIDATOR else ""
 
 
-def _failure(error: Exception) -> _FeedFailure:
+def _failure(error: Exception) -> RetryLater:
     match error:
-        case _FeedFailure():
+        case RetryLater():
             return error
         case Refused():
-            return _FeedFailure(f"The new entries couldn't be sent: {error}")
+            return RetryLater(f"The new entries couldn't be sent: {error}")
         case TimeoutError():
-            return _FeedFailure("Reading the feed took too long.")
+            return RetryLater("Reading the feed took too long.")
         case TaskUnavailable() | Unavailable() | DatabaseError():
-            return _FeedFailure("The server was too busy.")
+            return RetryLater("The server was too busy.")
         case _:  # A bug: log it.
             logger.exception("could not read a feed", exc_info=error)
-            return _FeedFailure(INTERNAL_ERROR)
+            return RetryLater(INTERNAL_ERROR)

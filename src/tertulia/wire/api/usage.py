@@ -6,8 +6,8 @@ from msgspec import Meta, Struct, convert
 
 from tertulia.domain import permissions
 from tertulia.service import usage as counting
-from tertulia.store import failures, feeds, usage
-from tertulia.store.failures import DeliveryFailure
+from tertulia.store import feeds, lanes, outbox, usage
+from tertulia.store.lanes import DeliveryFailure
 from tertulia.wire.http.parameters import Doc
 from tertulia.wire.http.routing import ApiResponse, Call
 
@@ -127,9 +127,9 @@ async def get_failing_deliveries(call: Call) -> FailingDeliveriesResponse:
     Requires an administrator. This endpoint is a Tertulia extension."""
     permissions.require_administrator(call.state, call.user)
     read, feed_ids = call.node.store.read, {feed.id for feed in call.state.feeds}
-    mails = await read(failures.mails)
-    pushes = await read(failures.pushes, MAX_ROWS)
-    services = await read(failures.services, MAX_ROWS)
+    mails = await read(outbox.failing)
+    pushes = await read(lanes.DEVICES.failing, MAX_ROWS)
+    services = await read(lanes.SERVICES.failing, MAX_ROWS)
     statuses = await read(feeds.statuses, feed_ids) if feed_ids else {}
     failing = [] if mails is None else [_delivery("mail", mails, None)]
     for push in pushes:
