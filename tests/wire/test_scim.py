@@ -289,7 +289,88 @@ async def test_everybody_is_listed_in_pages(directory: Directory) -> None:
     assert found == made
 
 
+async def test_a_page_costs_the_same_with_many_people(
+    directory: Directory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people = directory.org.node.state.users
+    read = list[Any]()
+    original = type(people).__getitem__
+
+    def counting(table: Any, key: Any) -> Any:
+        read.append(key)
+        return original(table, key)
+
+    monkeypatch.setattr(type(people), "__iter__", None)
+    monkeypatch.setattr(type(people), "__getitem__", counting)
+    page = await directory.get("/Users?startIndex=2&count=1")
+    assert (page["totalResults"], page["Resources"][0]["userName"]) == (3, "ben@example.com")
+    assert len(read) < 10
+
+
+async def test_what_a_directory_removes_is_gone(directory: Directory) -> None:
+    made = await directory.post("/Users", ENTRA_USER)
+    path = f"/Users/{made['id']}"
+    # Attributes that Tertulia doesn't have, and emails that the account doesn't have.
+    for gone in ("title", f"{ENTERPRISE}:department", 'emails[type eq "home"].value'):
+        assert await directory.patch(path, {"op": "Remove", "path": gone}) == made
+    changed = await directory.patch(
+        path,
+        {"op": "remove", "path": "externalId"},
+        {"op": "remove", "path": "name.givenName"},
+        {"op": "Remove", "path": 'emails[type eq "work"].value'},
+    )
+    assert "externalId" not in changed
+    assert changed["displayName"] == "Park"
+    # The name at the directory is an address, too.
+    assert changed["emails"][0]["value"] == "june.park@corp.onmicrosoft.com"
+    assert (await directory.get(f'/Users?filter=externalId eq "{made["externalId"]}"'))[
+        "totalResults"
+    ] == 0
+    again = {"op": "add", "value": {"externalId": "another", "emails": made["emails"]}}
+    changed = await directory.patch(path, {"op": "remove", "path": "emails"}, again)
+    assert (changed["externalId"], changed["emails"]) == ("another", made["emails"])
+    assert changed["userName"] == "june.park@corp.onmicrosoft.com"
+
+
+async def test_what_every_account_has_cannot_be_removed(directory: Directory) -> None:
+    made = await directory.post("/Users", {**ENTRA_USER, "userName": "june"})
+    path = f"/Users/{made['id']}"
+    emails: list[dict[str, Any]] = [
+        {"path": "emails"},
+        {"path": 'emails[value eq "JUNE@example.com"]'},
+        {"path": "emails", "value": [{"value": "june@example.com"}]},
+        {"path": "emails[primary eq true]"},
+    ]
+    for one in (*emails, *({"path": name} for name in ("userName", "displayName", "active"))):
+        body = {"schemas": [PATCH], "Operations": [{"op": "remove", **one}]}
+        assert await directory.refused("PATCH", path, body) == (400, "mutability")
+    names = [{"op": "remove", "path": f"name.{one}"} for one in ("givenName", "familyName")]
+    assert await directory.refused("PATCH", path, {"Operations": names}) == (400, "mutability")
+    assert await directory.get(path) == made
+
+
 # Groups
+
+
+async def test_members_that_do_not_exist_are_gone_already(directory: Directory) -> None:
+    ben, cleo = (str(directory.org[name].user_id) for name in ("ben", "cleo"))
+    members = [{"value": ben}, {"value": cleo}]
+    made = await directory.post("/Groups", {"displayName": "Baristas", "members": members})
+    path = f"/Groups/{made['id']}"
+    await directory.patch(
+        path,
+        {"op": "remove", "path": 'members[value eq "987654321"]'},
+        {"op": "remove", "path": "members", "value": [{"value": "gone"}, {"value": ben}]},
+    )
+    assert [one["value"] for one in (await directory.get(path))["members"]] == [cleo]
+    for one, wrong in (
+        ({"op": "remove", "path": 'members[display eq "Cleo"]'}, "invalidPath"),
+        ({"op": "remove", "path": "displayName"}, "mutability"),
+        ({"op": "add", "path": "members", "value": [{"value": "987654321"}]}, "invalidValue"),
+    ):
+        assert await directory.refused("PATCH", path, {"Operations": [one]}) == (400, wrong)
+    await directory.patch(path, {"op": "remove", "path": "members"})
+    assert (await directory.get(path))["members"] == []
 
 
 async def test_groups_are_user_groups(directory: Directory) -> None:

@@ -36,6 +36,8 @@ class UserTable(Table[User]):
         """Without the system's bots."""
         self.bots = Subset(self, lambda user: user.is_bot)
         """Including deactivated ones and the system's."""
+        self.people = Subset(self, _is_person)
+        """Including deactivated people, without deleted ones and authors that imports made up."""
         self.of_owner = Grouped(self, _owner_id)
         """The bots of each person, including deactivated ones."""
         self.services = Subset(self, _has_service)
@@ -70,6 +72,10 @@ class UserTable(Table[User]):
 
 def _owner_id(user: User) -> int | None:
     return None if user.bot is None else user.bot.owner_id
+
+
+def _is_person(user: User) -> bool:
+    return not (user.is_bot or user.is_deleted or user.is_placeholder)
 
 
 def _has_service(user: User) -> bool:

@@ -1,5 +1,6 @@
 """`/Groups`: the user groups that people made, without system groups and deactivated ones."""
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -8,6 +9,7 @@ from msgspec import Struct
 from tertulia.domain.groups import groups
 from tertulia.domain.groups.groups import GroupEdit, NewGroup
 from tertulia.model.groups import UserGroup
+from tertulia.model.users import User
 from tertulia.state.state import State
 from tertulia.wire.scim import lists
 from tertulia.wire.scim.call import ScimAnswer, ScimCall, ScimRefused
@@ -24,6 +26,9 @@ from tertulia.wire.scim.requests import (
 _MOST_MEMBERS: Final = 20_000
 """Members in one response, except that a single group is never cut."""
 
+_AT_ONCE: Final = 1000
+"""Members that are described without letting others use the event loop."""
+
 
 class _SentGroup(Struct):
     """What a request says about a group. `add` and `remove` are IDs of accounts."""
@@ -34,20 +39,22 @@ class _SentGroup(Struct):
 
 
 async def find(call: ScimCall, _: str) -> ScimAnswer:
-    shown = [one for one in call.state.groups if _is_shown(one)]
-    if text := call.query.get("filter", ""):
-        conditions = conditions_of(text)
-        shown = [one for one in shown if _matches(call.state, one, conditions)]
-    shown.sort(key=lambda group: group.id)
-    page, start = lists.page_of(call.query, shown)
+    conditions = conditions_of(text) if (text := call.query.get("filter", "")) else {}
+    candidates = _candidates(call.state, conditions)
+    found = [one for one in candidates if _is_shown(one) and _matches(call.state, one, conditions)]
+    found.sort(key=lambda group: group.id)
+    page = lists.page_of(call.query)
     with_members = lists.wants(call.query, "members")
-    return ScimAnswer(
-        lists.listed(
-            [_object(call, one, with_members) for one in _bounded(page, with_members)],
-            len(shown),
-            start,
-        )
-    )
+    shown = [await _object(call, one, with_members) for one in _bounded(found[page], with_members)]
+    return ScimAnswer(lists.listed(shown, len(found), page.start))
+
+
+def _candidates(state: State, conditions: Mapping[str, str]) -> Iterable[UserGroup]:
+    """Return the groups that can fulfill the conditions."""
+    if "displayname" not in conditions:
+        return state.groups
+    group_id = state.groups.by_name.get(conditions["displayname"].casefold())
+    return [] if group_id is None else [state.groups[group_id]]
 
 
 def _bounded(page: Sequence[UserGroup], with_members: bool) -> Iterable[UserGroup]:
@@ -61,7 +68,7 @@ def _bounded(page: Sequence[UserGroup], with_members: bool) -> Iterable[UserGrou
 
 
 async def read(call: ScimCall, resource_id: str) -> ScimAnswer:
-    return _answer(call, _existing(call.state, resource_id))
+    return await _answer(call, _existing(call.state, resource_id))
 
 
 async def create(call: ScimCall, _: str) -> ScimAnswer:
@@ -81,7 +88,7 @@ async def create(call: ScimCall, _: str) -> ScimAnswer:
         group_id = (await call.submit(groups.create, new)).id
     await call.submit(groups.sync_members, group_id, sent.add, sent.remove)
     group = call.state.groups[group_id]
-    return ScimAnswer(_object(call, group, lists.wants(call.query, "members")), 201)
+    return ScimAnswer(await _object(call, group, lists.wants(call.query, "members")), 201)
 
 
 async def replace(call: ScimCall, resource_id: str) -> ScimAnswer:
@@ -90,7 +97,7 @@ async def replace(call: ScimCall, resource_id: str) -> ScimAnswer:
     if any(name.lower() == "members" for name in call.body):
         sent.remove = set(group.members) - sent.add
     await _apply(call, group, sent)
-    return _answer(call, call.state.groups[group.id])
+    return await _answer(call, call.state.groups[group.id])
 
 
 async def update(call: ScimCall, resource_id: str) -> ScimAnswer:
@@ -131,23 +138,31 @@ def _take(
     value: Any,
 ) -> None:
     """Add what one attribute or operation says."""
-    if path.attribute == "displayname" and kind != "remove":
-        sent.name = text_of(value, "displayName")
+    if path.attribute == "displayname":
+        sent.name = "" if kind == "remove" else text_of(value, "displayName")
         if not sent.name:
-            raise ScimRefused(400, "A group needs a displayName.", "invalidValue")
+            wrong = "mutability" if kind == "remove" else "invalidValue"
+            raise ScimRefused(400, "A group needs a displayName.", wrong)
     if path.attribute != "members":
         return
     if path.selector is not None:
-        value = [{"value": path.selector[1]}]
-    named = {_user_id(state, one.get("value")) for one in items_of(value, "members")}
-    present = set(group.members) if group is not None else set()
+        by, member = path.selector
+        if by != "value" or path.sub:
+            raise ScimRefused(400, "Members can only be selected by their value.", "invalidPath")
+        value = [{"value": member}]
     if kind == "remove":
-        named = named if value is not None else present | sent.add
+        # Members that don't exist are gone already.
+        named = {
+            int(one["value"]) for one in items_of(value, "members") if _is_number(one.get("value"))
+        }
+        if value is None:
+            named = sent.add.union(group.members if group is not None else ())
         sent.remove |= named
         sent.add -= named
         return
+    named = {_user_id(state, one.get("value")) for one in items_of(value, "members")}
     if kind == "replace":
-        sent.remove = present - named
+        sent.remove = set(group.members if group is not None else ()) - named
         sent.add = set()
     sent.add |= named
     sent.remove -= named
@@ -192,12 +207,11 @@ def _matches(state: State, group: UserGroup, conditions: Mapping[str, str]) -> b
     return True
 
 
-def _answer(call: ScimCall, group: UserGroup) -> ScimAnswer:
-    return ScimAnswer(_object(call, group, lists.wants(call.query, "members")))
+async def _answer(call: ScimCall, group: UserGroup) -> ScimAnswer:
+    return ScimAnswer(await _object(call, group, lists.wants(call.query, "members")))
 
 
-def _object(call: ScimCall, group: UserGroup, with_members: bool) -> dict[str, Any]:
-    users = call.state.users
+async def _object(call: ScimCall, group: UserGroup, with_members: bool) -> dict[str, Any]:
     found: dict[str, Any] = {
         "schemas": [GROUP],
         "id": str(group.id),
@@ -205,13 +219,19 @@ def _object(call: ScimCall, group: UserGroup, with_members: bool) -> dict[str, A
         "meta": {"resourceType": "Group", "location": f"{call.base}/Groups/{group.id}"},
     }
     if with_members:
-        found["members"] = [
-            {
-                "value": str(user.id),
-                "display": user.full_name,
-                "$ref": f"{call.base}/Users/{user.id}",
-            }
-            for user in map(users.__getitem__, group.members)
-            if user.is_active and not user.is_bot
-        ]
+        found["members"] = members = list[Any]()
+        for number, user_id in enumerate(group.members):
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+            user = call.state.users[user_id]
+            if user.is_active and not user.is_bot:
+                members.append(_member(call, user))
     return found
+
+
+def _member(call: ScimCall, user: User) -> dict[str, str]:
+    return {
+        "value": str(user.id),
+        "display": user.full_name,
+        "$ref": f"{call.base}/Users/{user.id}",
+    }

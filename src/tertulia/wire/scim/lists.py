@@ -1,7 +1,7 @@
 """Lists of resources, in pages."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from tertulia.wire.scim.call import ScimRefused
 
@@ -9,24 +9,23 @@ LIST: Final = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
 MAX_COUNT: Final = 200
 """Resources in one response."""
 
-T = TypeVar("T")
 
-
-def listed(resources: Sequence[Any], total: int, start: int = 1) -> dict[str, Any]:
+def listed(resources: Sequence[Any], total: int, start: int = 0) -> dict[str, Any]:
+    """Return the response with these resources, which come after `start` others."""
     return {
         "schemas": [LIST],
         "totalResults": total,
-        "startIndex": start,
+        "startIndex": start + 1,
         "itemsPerPage": len(resources),
         "Resources": resources,
     }
 
 
-def page_of(query: Mapping[str, str], found: Sequence[T]) -> tuple[Sequence[T], int]:
-    """Return the part of the results that the client wants, and where it begins, counted from 1."""
-    start = max(1, _number(query, "startIndex", 1))
+def page_of(query: Mapping[str, str]) -> slice:
+    """Return which part of the results the client wants."""
+    start = max(1, _number(query, "startIndex", 1)) - 1
     count = min(max(0, _number(query, "count", MAX_COUNT)), MAX_COUNT)
-    return found[start - 1 : start - 1 + count], start
+    return slice(start, start + count)
 
 
 def _number(query: Mapping[str, str], name: str, default: int) -> int:

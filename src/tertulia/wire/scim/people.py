@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from msgspec import Struct
+from pyroaring import BitMap
 
-from tertulia.domain.accounts import deactivation, provisioning
+from tertulia.domain.accounts import deactivation, identities, provisioning
 from tertulia.domain.accounts.provisioning import USER_NAME, AlreadyProvisioned, DirectoryPerson
 from tertulia.model.users import User
 from tertulia.state.state import State
@@ -38,22 +39,37 @@ class _SentPerson(Struct):
     family: str = ""
     email: str = ""
     active: bool | None = None
+    loses_email: bool = False
+    loses_external_id: bool = False
+    lost_names: set[str] = set()
+    """Parts of the name that are removed: `given`, `family`."""
 
     def full_name(self, before: str = "") -> str:
         """The name; `before` is the present one, of which a client may change a part."""
         if whole := self.display_name or self.formatted:
             return whole
         given, family = _parts(before)
-        return " ".join(filter(None, (self.given or given, self.family or family)))
+        given = self.given or ("" if "given" in self.lost_names else given)
+        family = self.family or ("" if "family" in self.lost_names else family)
+        if before and not (given or family):
+            raise _always_has("name")
+        return " ".join(filter(None, (given, family)))
 
     def person(self, call: ScimCall, before: User | None = None) -> DirectoryPerson:
-        address = self.email or (self.user_name if "@" in self.user_name else "")
-        if self.email == "" and before is not None and _has_own_user_name(call, before):
+        email = self.email
+        # A name that was the address stays if the address changes.
+        user_name = self.user_name or ("" if before is None else _user_name(call, before))
+        if before is not None and self.loses_email and not email:
+            email = user_name
+            if "@" not in email:
+                raise _always_has("email address")
+        address = email or (user_name if "@" in user_name else "")
+        if not email and before is not None and _has_own_user_name(call, before):
             address = ""  # A new user name doesn't change the address that differs from it.
         return DirectoryPerson(
             method=_method(call),
             external_id=_subject(call, self.external_id),
-            user_name=self.user_name,
+            user_name=user_name,
             address=address,
             full_name=self.full_name(before.full_name if before else ""),
         )
@@ -63,15 +79,18 @@ def _has_own_user_name(call: ScimCall, user: User) -> bool:
     return bool(provisioning.linked(call.state, user.id, USER_NAME))
 
 
+def _always_has(what: str) -> ScimRefused:
+    return ScimRefused(400, f"An account always has this: {what}. Replace it.", "mutability")
+
+
 async def find(call: ScimCall, _: str) -> ScimAnswer:
-    state = call.state
+    found = call.state.users.people.ids
     if text := call.query.get("filter", ""):
-        found = _matching(call, conditions_of(text))
-    else:
-        found = [user for user in state.users if _is_shown(user)]
-    found.sort(key=lambda user: user.id)
-    page, start = lists.page_of(call.query, found)
-    return ScimAnswer(lists.listed([_object(call, user) for user in page], len(found), start))
+        found = _matching(call, conditions_of(text)) & found
+    page = lists.page_of(call.query)
+    users = map(call.state.users.__getitem__, found[page])
+    resources = [_object(call, user) for user in users]
+    return ScimAnswer(lists.listed(resources, len(found), page.start))
 
 
 async def read(call: ScimCall, resource_id: str) -> ScimAnswer:
@@ -112,7 +131,9 @@ async def update(call: ScimCall, resource_id: str) -> ScimAnswer:
     user = _existing(call.state, resource_id)
     sent = _SentPerson()
     for kind, path, value in operations_of(call.body):
-        if kind != "remove":
+        if kind == "remove":
+            _remove(sent, path, value, user)
+        else:
             _take(sent, path, value)
     return await _apply(call, user, sent)
 
@@ -126,6 +147,8 @@ async def delete(call: ScimCall, resource_id: str) -> ScimAnswer:
 async def _apply(call: ScimCall, user: User, sent: _SentPerson) -> ScimAnswer:
     if sent.active and not user.is_active:
         await call.submit(deactivation.reactivate, user.id, call.node.vault.new_key())
+    if sent.external_id == "" and sent.loses_external_id:
+        await call.submit(identities.unlink, user.id, _method(call))
     with _conflicts():
         await call.submit(provisioning.revise, user.id, sent.person(call, user))
     if sent.active is False:
@@ -166,6 +189,36 @@ def _take(sent: _SentPerson, path: AttributePath, value: Any) -> None:
             sent.active = flag_of(value, "active")
 
 
+def _remove(sent: _SentPerson, path: AttributePath, value: Any, user: User) -> None:
+    """Add what an operation takes away. Raise ScimRefused for what every account has."""
+    match path.attribute, path.sub:
+        case "externalid", _:
+            sent.external_id, sent.loses_external_id = "", True
+        case "name", "givenname":
+            sent.given = ""
+            sent.lost_names |= {"given"}
+        case "name", "familyname":
+            sent.family = ""
+            sent.lost_names |= {"family"}
+        case "emails", "" | "value":
+            if _is_email_of(user, path, value):
+                sent.email, sent.loses_email = "", True
+        case "username" | "displayname" | "name" | "active" as name, _:
+            raise _always_has(
+                {"username": "userName", "displayname": "displayName"}.get(name, name)
+            )
+
+
+def _is_email_of(user: User, path: AttributePath, value: Any) -> bool:
+    """Whether an operation that removes emails means the account's only one."""
+    shown = {"type": _WORK, "primary": "true", "value": user.address.casefold()}
+    if path.selector is not None:
+        by, wanted = path.selector
+        return shown.get(by) == wanted.casefold()
+    named = items_of(value, "emails")
+    return not named or any(str(one.get("value", "")).casefold() == shown["value"] for one in named)
+
+
 def _take_name(sent: _SentPerson, sub: str, value: Any) -> None:
     if not sub:
         if not isinstance(value, dict):
@@ -198,20 +251,16 @@ def _take_email(sent: _SentPerson, path: AttributePath, value: Any) -> None:
         sent.email = text_of(chosen["value"], "emails.value")
 
 
-def _is_shown(user: User) -> bool:
-    return not (user.is_bot or user.is_deleted or user.is_placeholder)
-
-
 def _existing(state: State, resource_id: str) -> User:
     is_number = resource_id.isascii() and resource_id.isdigit() and len(resource_id) < 16
     user = state.users.get(int(resource_id)) if is_number else None
-    if user is None or not _is_shown(user):
+    if user is None or user.id not in state.users.people.ids:
         raise ScimRefused(404, "This user doesn't exist.")
     return user
 
 
-def _matching(call: ScimCall, conditions: Mapping[str, str]) -> list[User]:
-    """Return the accounts that fulfill all conditions, of which one must identify a person."""
+def _matching(call: ScimCall, conditions: Mapping[str, str]) -> BitMap:
+    """Return the accounts that fulfill all conditions, each of which identifies a person."""
     state, candidates = call.state, None
     for name, value in conditions.items():
         found: set[int] = set()
@@ -229,8 +278,7 @@ def _matching(call: ScimCall, conditions: Mapping[str, str]) -> list[User]:
             case _:
                 raise ScimRefused(400, f"Users can't be filtered by {name}.", "invalidFilter")
         candidates = found if candidates is None else candidates & found
-    shown = map(state.users.__getitem__, candidates or ())
-    return [user for user in shown if _is_shown(user)]
+    return BitMap(candidates or ())
 
 
 def _by_address(state: State, value: str) -> set[int]:
