@@ -4,7 +4,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,8 @@ include {schema}/inetorgperson.schema
 modulepath /usr/lib/ldap
 moduleload back_mdb
 moduleload memberof
+{active_directory}
+sizelimit size=1000 size.pr=1000
 pidfile {place}/slapd.pid
 TLSCertificateFile {place}/server.pem
 TLSCertificateKeyFile {place}/server.key
@@ -36,6 +38,24 @@ rootpw {password}
 directory {place}/data
 overlay memberof
 """
+
+_ACTIVE_DIRECTORY = """
+attributetype ( 1.2.840.113556.1.4.8 NAME 'userAccountControl'
+  SYNTAX 1.3.6.1.4.1.1466.115.121.1.27 SINGLE-VALUE )
+attributetype ( 1.2.840.113556.1.4.159 NAME 'accountExpires'
+  SYNTAX 1.3.6.1.4.1.1466.115.121.1.27 SINGLE-VALUE )
+attributetype ( 1.2.840.113556.1.4.2 NAME 'objectGUID' EQUALITY octetStringMatch
+  SYNTAX 1.3.6.1.4.1.1466.115.121.1.40 SINGLE-VALUE )
+attributetype ( 1.2.840.113556.1.4.221 NAME 'sAMAccountName' EQUALITY caseIgnoreMatch
+  SYNTAX 1.3.6.1.4.1.1466.115.121.1.15 SINGLE-VALUE )
+attributetype ( 1.2.840.113556.1.4.656 NAME 'userPrincipalName' EQUALITY caseIgnoreMatch
+  SYNTAX 1.3.6.1.4.1.1466.115.121.1.15 SINGLE-VALUE )
+attributetype ( 1.2.840.113556.1.4.35 NAME 'thumbnailPhoto'
+  SYNTAX 1.3.6.1.4.1.1466.115.121.1.40 SINGLE-VALUE )
+objectclass ( 1.2.840.113556.1.5.9 NAME 'user' AUXILIARY MAY ( userAccountControl $
+  accountExpires $ objectGUID $ sAMAccountName $ userPrincipalName $ thumbnailPhoto ) )
+"""
+"""What people have in Active Directory, for OpenLDAP."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +88,11 @@ class LdapServer:
         finally:
             connection.unbind()
 
-    def add_person(self, uid: str, **attributes: Any) -> str:
+    def add_person(
+        self, uid: str, *, unit: str = "people", classes: Sequence[str] = (), **attributes: Any
+    ) -> str:
         """Add a person, whose password is `uid`-secret, and return the distinguished name."""
-        dn = f"uid={uid},ou=people,{BASE}"
+        dn = f"uid={uid},ou={unit},{BASE}"
         name = uid.title()
         values = {
             "uid": uid,
@@ -80,7 +102,7 @@ class LdapServer:
             "userPassword": f"{uid}-secret",
             **attributes,
         }
-        self.change("add", dn, ["inetOrgPerson"], values)
+        self.change("add", dn, ["inetOrgPerson", *classes], values)
         return dn
 
 
@@ -95,7 +117,8 @@ def ldap_server(authority: Authority, place: Path, options: str = "") -> Iterato
     (place / "data").mkdir()
     config = place / "slapd.conf"
     values = {"base": BASE, "root": ROOT, "password": ROOT_PASSWORD, "options": options}
-    config.write_text(_CONFIG.format(schema="/etc/ldap/schema", place=place, **values))
+    schema = {"schema": "/etc/ldap/schema", "active_directory": _ACTIVE_DIRECTORY}
+    config.write_text(_CONFIG.format(place=place, **schema, **values))
     plain, secure = _free_port(), _free_port()
     urls = [f"ldap://127.0.0.1:{plain}", f"ldaps://localhost:{secure}"]
     process = subprocess.Popen(
@@ -114,7 +137,7 @@ def ldap_server(authority: Authority, place: Path, options: str = "") -> Iterato
                 time.sleep(0.02)
         server = LdapServer(*urls)
         server.change("add", BASE, ["dcObject", "organization"], {"dc": "example", "o": "Example"})
-        for unit in ("people", "groups"):
+        for unit in ("people", "groups", "staff"):
             server.change("add", f"ou={unit},{BASE}", ["organizationalUnit"], {"ou": unit})
         yield server
     finally:

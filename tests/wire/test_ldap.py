@@ -3,7 +3,8 @@
 import asyncio
 import io
 import logging
-from collections.abc import AsyncIterator, Iterator
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +13,13 @@ import pytest
 from PIL import Image
 
 from tertulia.identity import ldap
-from tertulia.identity.ldap import Directories, DirectoryDown, people
+from tertulia.identity.ldap import Directories, DirectoryDown
 from tertulia.jobs import directories
-from tertulia.jobs.directories import TooManyGone
-from tertulia.model.users import Role
+from tertulia.jobs.directories import DirectoryFollower, TooManyGone
+from tertulia.model.users import Role, User
 from tertulia.service.config import Config
+from tertulia.service.files import pictures
+from tertulia.service.node import Caller
 from tertulia.service.sign_in_methods import LdapMethod, methods_from
 from tests.browsers import set_password, signed_out_browser
 from tests.emails import no_email_job
@@ -35,9 +38,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Authority, 
     place = tmp_path_factory.mktemp("slapd")
     authority = Authority(place)
     with ldap_server(authority, place) as server:
-        picture = io.BytesIO()
-        Image.new("RGB", (64, 64), "red").save(picture, "JPEG")
-        june = server.add_person("june", cn="June Park", jpegPhoto=picture.getvalue())
+        june = server.add_person("june", cn="June Park", jpegPhoto=picture("red"))
         server.add_person("kai")
         server.add_person("star*", mail="star@example.com")
         server.add_person("twin1", mail="twin@example.com")
@@ -50,6 +51,20 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Authority, 
 def server(made: tuple[Authority, LdapServer], monkeypatch: pytest.MonkeyPatch) -> LdapServer:
     trust_anew(monkeypatch, file=made[0].file)
     return made[1]
+
+
+@pytest.fixture
+def add_person(server: LdapServer) -> Iterator[Callable[..., str]]:
+    """`LdapServer.add_person`, for the time of one test."""
+    made = list[str]()
+
+    def add(uid: str, **attributes: Any) -> str:
+        made.append(server.add_person(uid, **attributes))
+        return made[-1]
+
+    yield add
+    for dn in made:
+        server.change("delete", dn)
 
 
 def method_of(table: dict[str, Any]) -> LdapMethod:
@@ -202,6 +217,221 @@ async def test_people_who_are_gone_are_deactivated(company: Company) -> None:
     assert state.users[org["ann"].user_id].is_active, "who never signed in with it stays"
 
 
+def picture(color: str, kind: str = "JPEG") -> bytes:
+    made = io.BytesIO()
+    Image.new("RGB", (64, 64), color).save(made, kind)
+    return made.getvalue()
+
+
+async def test_the_sync_brings_people_back_whom_it_deactivated(
+    company: Company, add_person: Callable[..., str]
+) -> None:
+    org, server = company.org, company.server
+    follower = DirectoryFollower(org.node, method_of(server.table()))
+    ids = {}
+    for name in ("mia", "noa", "ola"):
+        add_person(name)
+        ids[name] = (await company.fetch(name, f"{name}-secret")).ok["user_id"]
+
+    def active() -> set[str]:
+        return {name for name in ids if org.node.state.users[ids[name]].is_active}
+
+    (await org["ann"].delete(f"/users/{ids['noa']}")).ok
+    for name in ("mia", "ola"):
+        server.change("modify_dn", f"uid={name},{PEOPLE}", f"uid={name}", True, f"ou=groups,{BASE}")
+    await follower.once()
+    assert active() == set()
+    # An administrator's decision counts after the sync's.
+    (await org["ann"].post(f"/users/{ids['ola']}/reactivate")).ok
+    (await org["ann"].delete(f"/users/{ids['ola']}")).ok
+    for name in ("mia", "ola"):
+        dn = f"uid={name},ou=groups,{BASE}"
+        server.change("modify_dn", dn, f"uid={name}", True, PEOPLE)
+    old_key = org.node.state.credentials[ids["mia"]].key_digest
+    await follower.once()
+    assert active() == {"mia"}
+    assert org.node.state.credentials[ids["mia"]].key_digest != old_key
+
+
+async def test_names_and_pictures_follow_the_directory(
+    company: Company, add_person: Callable[..., str]
+) -> None:
+    org, server = company.org, company.server
+    follower = DirectoryFollower(org.node, method_of(server.table()))
+    dn = add_person("pia", jpegPhoto=picture("red"))
+    user_id = (await company.fetch("pia", "pia-secret")).ok["user_id"]
+
+    def user() -> User:
+        return org.node.state.users[user_id]
+
+    async def followed(**changes: Any) -> User:
+        server.change("modify", dn, {k: [("MODIFY_REPLACE", [v])] for k, v in changes.items()})
+        # The directory counts in seconds.
+        follower._looked_at.clear()
+        await follower.once()
+        return user()
+
+    # Not even an organization that lets nobody change these stops its directory.
+    await org.change_realm(avatar_changes_disabled=True, name_changes_disabled=True)
+    red = user().avatar_file
+    assert red
+    blue = (await followed(cn="Pia Berg", jpegPhoto=picture("blue"))).avatar_file
+    assert (user().full_name, blue != red) == ("Pia Berg", True)
+    assert not list(org.node.config.data_path.rglob(f"{red}*")), "the old picture is deleted"
+    version = user().avatar_version
+    assert (await followed(sn="Berg")).avatar_version == version
+    # A picture that isn't one.
+    assert (await followed(jpegPhoto=b"none")).avatar_version == version
+    # Someone who uploaded another picture keeps it.
+    await org.change_realm(avatar_changes_disabled=False)
+    await pictures.change_avatar(Caller(node=org.node, user_id=user_id), picture("green"))
+    own = user().avatar_file
+    assert (await followed(jpegPhoto=picture("black"))).avatar_file == own
+
+
+async def test_pictures_are_read_in_rounds(
+    company: Company, add_person: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    org, server = company.org, company.server
+    monkeypatch.setattr(directories, "PICTURES", 2)
+    monkeypatch.setattr(directories, "PICTURES_AT_ONCE", 1)
+    names = ("rea", "ria", "roa")
+    for name in names:
+        dn = add_person(name)
+        (await company.fetch(name, f"{name}-secret")).ok
+        server.change("modify", dn, {"jpegPhoto": [("MODIFY_REPLACE", [picture("red")])]})
+    follower = DirectoryFollower(org.node, method_of(server.table()))
+    await follower.once()
+    assert follower.has_more
+    await follower.once()
+    assert not follower.has_more
+    shown = [org.node.state.user_with_address(f"{name}@example.com") for name in names]
+    assert all(one is not None and one.avatar_source == "U" for one in shown)
+
+
+async def test_the_directory_s_passwords_stay_when_the_organization_s_are_off(
+    company: Company,
+) -> None:
+    org = company.org
+    await set_password(org, "kai")
+    await org.change_realm(password_sign_in=False)
+    assert (await company.fetch("june", "june-secret")).ok
+    (await company.fetch("kai@example.com", PASSWORD)).refused("AUTHENTICATION_FAILED", 401)
+    assert (await company.fetch("kai", "kai-secret")).ok
+    settings = (await org.nobody.get("/server_settings")).ok
+    assert settings["authentication_methods"]["password"]
+    assert not settings["authentication_methods"]["email"]
+    assert not settings["require_email_format_usernames"]
+    browser = signed_out_browser(org)
+    page = (await browser.http.get("/login")).text
+    assert "/reset" not in page
+    sent = {"username": "june", "password": "june-secret"}
+    assert (await browser.http.post("/login", data=sent)).status_code == 303
+
+
+# Active Directory: its attributes, in OpenLDAP
+
+ACTIVE_DIRECTORY = {
+    "base": f"ou=staff,{BASE}",
+    "people": "(&(objectClass=person)(objectClass=user))",
+    "login": "(|(userPrincipalName={login})(mail={login})(sAMAccountName={login}))",
+    "id_attribute": "objectGUID",
+    "name_attribute": "displayName",
+    "picture_attribute": "thumbnailPhoto",
+}
+NORMAL, DISABLED = 512, 514
+NEVER = 9223372036854775807
+
+
+def employee(name: str, **attributes: Any) -> dict[str, Any]:
+    """Attributes of a person for `add_person`."""
+    values: dict[str, Any] = {
+        "sAMAccountName": name,
+        "userPrincipalName": f"{name}@corp.example.com",
+        "displayName": name.title(),
+        "objectGUID": uuid.uuid5(uuid.NAMESPACE_DNS, name).bytes_le,
+        "userAccountControl": NORMAL,
+        "accountExpires": NEVER,
+    }
+    return {"uid": name, "unit": "staff", "classes": ["user"], **values, **attributes}
+
+
+def test_people_of_active_directory(server: LdapServer, add_person: Callable[..., str]) -> None:
+    method = method_of(server.table(**ACTIVE_DIRECTORY))
+    past, future = 116_444_736_000_000_000, 300_000_000_000_000_000
+    add_person(**employee("tia", thumbnailPhoto=picture("red")))
+    add_person(**employee("tom", userAccountControl=DISABLED))
+    add_person(**employee("ted", accountExpires=past))
+    add_person(**employee("tea", accountExpires=future))
+    add_person(**employee("ty", accountExpires=0))
+    for login in ("tia", "TIA", "tia@corp.example.com", "tia@example.com"):
+        person = ldap.signed_in(method, login, "tia-secret")
+        assert person is not None
+        assert person.identity.subject == str(uuid.uuid5(uuid.NAMESPACE_DNS, "tia"))
+        assert (person.identity.full_name, bool(person.picture)) == ("Tia", True)
+    for login in ("tom", "ted"):
+        assert ldap.signed_in(method, login, f"{login}-secret") is None
+    active = {one.identity.full_name for one in ldap.people(method) if one.is_active}
+    assert active == {"Tia", "Tea", "Ty"}
+    (content,) = ldap.pictures(method, [f"uid=tia,ou=staff,{BASE}"])
+    assert content == picture("red")
+    assert ldap.pictures(method, [f"uid=gone,ou=staff,{BASE}"]) == [b""]
+
+
+def test_more_people_than_one_answer_has_and_referrals(server: LdapServer) -> None:
+    """The directory gives 1,000 at most in one answer, and refers to other servers."""
+    import ldap3
+
+    method = method_of(server.table(**ACTIVE_DIRECTORY))
+    names = [f"n{number}" for number in range(1100)]
+    elsewhere = f"cn=elsewhere,ou=staff,{BASE}"
+    connection = ldap3.Connection(server.url, ROOT, ROOT_PASSWORD, auto_bind=True)
+    connection.add(
+        elsewhere, ["referral", "extensibleObject"], {"ref": "ldap://127.0.0.1:1/dc=other"}
+    )
+    for name in names:
+        values = {
+            "cn": name,
+            "sn": name,
+            "mail": f"{name}@example.com",
+            "objectGUID": uuid.uuid5(uuid.NAMESPACE_DNS, name).bytes_le,
+        }
+        dn = f"uid={name},ou=staff,{BASE}"
+        assert connection.add(dn, ["inetOrgPerson", "user"], values), connection.result
+    try:
+        assert len(ldap.people(method)) == len(names)
+    finally:
+        for name in names:
+            connection.delete(f"uid={name},ou=staff,{BASE}")
+        controls = [("2.16.840.1.113730.3.4.2", True, None)]  # The referral itself.
+        connection.delete(elsewhere, controls=controls)
+        connection.unbind()
+
+
+def test_nested_groups_are_asked_for_by_active_directory_s_rule(
+    server: LdapServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenLDAP doesn't have the rule, so what it would be asked is checked."""
+    import ldap3
+
+    asked = list[str]()
+    original = ldap3.Connection.search
+
+    def search(self: Any, base: str, condition: str, *arguments: Any, **more: Any) -> Any:
+        asked.append(condition)
+        return original(self, base, condition, *arguments, **more)
+
+    monkeypatch.setattr(ldap3.Connection, "search", search)
+    nested = {
+        "group_base": f"ou=groups,{BASE}",
+        "group_filter": "(member:1.2.840.113556.1.4.1941:={dn})",
+        "groups": {"baristas": "staff-bar"},
+    }
+    person = ldap.signed_in(method_of(server.table(**nested)), "star*", "star*-secret")
+    assert person is not None
+    assert f"(member:1.2.840.113556.1.4.1941:=uid=star\\2a,{PEOPLE})" in asked
+
+
 async def test_a_directory_that_lost_everyone_deactivates_nobody(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,7 +439,7 @@ async def test_a_directory_that_lost_everyone_deactivates_nobody(
     monkeypatch.setattr(directories, "FEW", 0)
     method = method_of(company.server.table(base=f"ou=groups,{BASE}"))
     with pytest.raises(TooManyGone, match="1 of 1"):
-        await directories.follow(company.org.node, method, await asyncio.to_thread(people, method))
+        await DirectoryFollower(company.org.node, method).once()
     user = company.org.node.state.user_with_address("june@example.com")
     assert user is not None
     assert (user.is_active, user.role) == (True, Role.MEMBER)

@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import math
+import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -35,6 +37,11 @@ _PAGE: Final = 500
 """People in one answer."""
 _DISABLED: Final = 2
 """The bit of `userAccountControl` in Active Directory."""
+_STATES: Final = ("userAccountControl", "accountExpires", "nsAccountLock", "modifyTimestamp")
+"""What says whether an account can be used, in Active Directory, and in FreeIPA and 389 Directory
+Server; and when the entry changed."""
+_FILETIME_EPOCH: Final = 11_644_473_600
+"""UNIX time 0 in seconds of Active Directory's time, which begins in 1601."""
 _WRONG_PASSWORD: Final = frozenset({19, 49, 53})
 """Results of a bind: a lockout, wrong credentials, and a server that is unwilling, for example
 because the password has expired."""
@@ -55,8 +62,13 @@ class LdapPerson(Struct, frozen=True, kw_only=True):
     """A person's entry."""
 
     identity: ProvenIdentity
+    dn: str
+    """The entry's distinguished name."""
     is_active: bool
+    changed_at: str = ""
+    """When the entry changed, as the directory writes it; may be empty."""
     picture: bytes = b""
+    """Only of people who sign in."""
 
 
 class Directories:
@@ -118,6 +130,23 @@ def people(method: LdapMethod) -> list[LdapPerson]:
             for entry in _entries(connection, method, method.people, with_picture=False)
         )
         return [person for person in result if person is not None]
+
+
+def pictures(method: LdapMethod, dns: Sequence[str]) -> list[bytes]:
+    """Return the picture of each of these people, empty if they have none. Blocks. Raises
+    DirectoryDown."""
+    with _opened(method) as connection:
+        return [_picture(connection, method, dn) for dn in dns]
+
+
+def _picture(connection: "ldap3.Connection", method: LdapMethod, dn: str) -> bytes:
+    import ldap3
+
+    name = method.picture_attribute
+    if not connection.search(dn, "(objectClass=*)", ldap3.BASE, attributes=[name]):
+        return b""  # The person has gone in the meantime.
+    raw = {key.lower(): values for key, values in connection.response[0]["raw_attributes"].items()}
+    return _usable_picture(_first(raw, name))
 
 
 def check(method: LdapMethod) -> str:
@@ -214,7 +243,7 @@ def _entries(
         method.address_attribute,
         method.name_attribute,
         method.groups_attribute,
-        "userAccountControl",
+        *_STATES,
     ]
     if with_picture and method.picture_attribute:
         wanted.append(method.picture_attribute)
@@ -251,8 +280,6 @@ def _person(
     known_by = _first(raw, method.id_attribute)
     if not known_by:
         return None
-    control = _text(_first(raw, "userAccountControl"))
-    picture = _first(raw, method.picture_attribute) if with_picture else b""
     return LdapPerson(
         identity=ProvenIdentity(
             method=method.name,
@@ -263,9 +290,24 @@ def _person(
             full_name=_text(_first(raw, method.name_attribute)),
             groups=_groups(connection, method, entry),
         ),
-        is_active=not (control.isdigit() and int(control) & _DISABLED),
-        picture=picture if len(picture) <= MAX_PICTURE else b"",
+        dn=entry["dn"],
+        is_active=_is_enabled(raw),
+        changed_at=_text(_first(raw, "modifyTimestamp")),
+        picture=_usable_picture(_first(raw, method.picture_attribute)) if with_picture else b"",
     )
+
+
+def _is_enabled(raw: Mapping[str, list[bytes]]) -> bool:
+    """Whether the account isn't disabled, and hasn't expired."""
+    control, ends, locked = (_text(_first(raw, name)) for name in _STATES[:3])
+    if control.isdigit() and int(control) & _DISABLED:
+        return False
+    ends_at = int(ends) / 1e7 - _FILETIME_EPOCH if ends.isdigit() and int(ends) else math.inf
+    return ends_at > time.time() and locked.lower() != "true"
+
+
+def _usable_picture(picture: bytes) -> bytes:
+    return picture if len(picture) <= MAX_PICTURE else b""
 
 
 def _groups(

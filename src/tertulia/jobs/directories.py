@@ -1,27 +1,34 @@
-"""Following directories: people who are gone there are deactivated here."""
+"""Following directories: accounts get what a directory says about their people, and people who are
+gone there are deactivated here."""
 
 import asyncio
 import logging
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from tertulia.domain.accounts import identities, provisioning
+from tertulia.domain.accounts import provisioning
 from tertulia.domain.accounts.users import first_owner
-from tertulia.identity.ldap import DirectoryDown, LdapPerson, people
+from tertulia.identity.ldap import DirectoryDown, LdapPerson, people, pictures
 from tertulia.jobs.leases import JobLease
 from tertulia.jobs.supervisor import Job
-from tertulia.model.errors import LastOfKind
+from tertulia.model.errors import LastOfKind, Refused
+from tertulia.model.identities import Identity
+from tertulia.service import directories
 from tertulia.service.node import Node
 from tertulia.service.sign_in_methods import LdapMethod
-from tertulia.state.decision import CommandContext
 
 logger = logging.getLogger("tertulia.jobs")
 
 FEW: Final = 10
 """This many people, or half of them, can be gone. More than that looks like a mistake."""
-
-
 AT_ONCE: Final = 100
 """People who are compared without letting others use the event loop."""
+PICTURES_AT_ONCE: Final = 20
+PICTURES: Final = 1000
+"""Pictures that are read in one round."""
+ROUND_SECONDS: Final = 3600.0
+MORE_SECONDS: Final = 60.0
+"""Until the next round, if there are more pictures."""
 
 
 class TooManyGone(Exception):
@@ -33,54 +40,117 @@ class DirectoryFailed(Exception):
 
 
 def directory_sync(node: Node, method: LdapMethod) -> Job:
-    """Deactivate people who are gone from the directory or disabled there, and give the others the
-    roles and groups that they have there."""
+    """Deactivate people who are gone from the directory or disabled there, reactivate those of them
+    who are back, and give the others the names, pictures, roles, and groups that they have there.
+    """
     lease = JobLease(f"directory {method.name}")
-    seconds = method.sync_minutes * 60.0
-
-    async def sync() -> None:
-        try:
-            found = await asyncio.to_thread(people, method)
-        except DirectoryDown as error:
-            raise DirectoryFailed(error.reason) from None
-        await follow(node, method, found)
+    follower = DirectoryFollower(node, method)
 
     async def once() -> float:
-        await lease.hold(node.log, sync)
-        return seconds
+        await lease.hold(node.log, follower.once)
+        return MORE_SECONDS if follower.has_more else method.sync_minutes * 60.0
 
-    return Job(f"directory {method.name}", once)
+    return Job(f"directory {method.name}", once, round_seconds=ROUND_SECONDS)
 
 
-async def follow(node: Node, method: LdapMethod, people: list[LdapPerson]) -> None:
-    """Apply what the directory says about people who have signed in with it. Raises TooManyGone."""
-    state = node.state
-    present = {person.identity.subject: person.identity for person in people if person.is_active}
-    linked = {
-        identity.user_id: identity.subject
-        for identity in state.identities
-        if identity.method == method.name and state.users[identity.user_id].is_active
-    }
-    gone = [user_id for user_id, known_by in linked.items() if known_by not in present]
-    if len(gone) > max(FEW, len(linked) // 2):
-        raise TooManyGone(
-            f"{len(gone)} of {len(linked)} people of {method.name} aren't in the directory. Nobody"
-            " was deactivated. Check base and people, or deactivate them yourself."
-        )
-    for user_id in gone:
-        fields = {"user": user_id, "method": method.name}
+class DirectoryFollower:
+    """Follows one directory."""
+
+    def __init__(self, node: Node, method: LdapMethod) -> None:
+        self._node = node
+        self._method = method
+        self._looked_at: dict[str, str] = {}
+        """When the entries changed whose pictures were read, by the people's IDs."""
+        self.has_more = False
+        """Whether there are pictures that the last round didn't read."""
+
+    async def once(self) -> None:
+        """Read the directory, and apply what it says. Raises DirectoryFailed, TooManyGone."""
         try:
-            await node.log.submit(first_owner(node.state), provisioning.remove, user_id)
-        except LastOfKind:
-            logger.warning("the last owner is gone from the directory", extra={"fields": fields})
-        else:
-            logger.info("deactivated a person who left the directory", extra={"fields": fields})
-    for number, (user_id, known_by) in enumerate(linked.items()):
-        if number % AT_ONCE == 0:
-            await asyncio.sleep(0)  # Comparing everyone takes long in a large organization.
-        if known_by not in present:
-            continue
-        groups, user = present[known_by].groups, node.state.users[user_id]
-        context = CommandContext(node.state, node.clock(), None)
-        if identities.synced(context, user, groups, method.rules):
-            await node.log.submit(None, identities.sync, user_id, groups, method.rules)
+            found = await asyncio.to_thread(people, self._method)
+            await self.apply(found)
+        except DirectoryDown as error:
+            raise DirectoryFailed(error.reason) from None
+
+    async def apply(self, found: Iterable[LdapPerson]) -> None:
+        """Apply what the directory says about people who have signed in with it. Raises
+        TooManyGone, DirectoryDown."""
+        present = {person.identity.subject: person for person in found if person.is_active}
+        await self._deactivate(present)
+        await self._reactivate(present)
+        linked = list(self._linked())
+        for number, identity in enumerate(linked):
+            if number % AT_ONCE == 0:
+                await asyncio.sleep(0)  # Comparing everyone takes long in a large organization.
+            if (person := present.get(identity.subject)) is not None:
+                await directories.follow(self._node, identity, person.identity, self._method.rules)
+        await self._take_pictures(linked, present)
+
+    def _linked(self) -> Iterable[Identity]:
+        """Yield the links of active accounts."""
+        state = self._node.state
+        for identity in state.identities:
+            if identity.method == self._method.name and state.users[identity.user_id].is_active:
+                yield identity
+
+    async def _deactivate(self, present: Mapping[str, LdapPerson]) -> None:
+        node, name = self._node, self._method.name
+        linked = list(self._linked())
+        gone = [identity for identity in linked if identity.subject not in present]
+        if len(gone) > max(FEW, len(linked) // 2):
+            raise TooManyGone(
+                f"{len(gone)} of {len(linked)} people of {name} aren't in the directory. Nobody"
+                " was deactivated. Check base and people, or deactivate them yourself."
+            )
+        for identity in gone:
+            fields = {"user": identity.user_id, "method": name}
+            try:
+                await node.log.submit(first_owner(node.state), provisioning.depart, identity.id)
+            except LastOfKind:
+                logger.warning(
+                    "the last owner is gone from the directory", extra={"fields": fields}
+                )
+            else:
+                logger.info("deactivated a person who left the directory", extra={"fields": fields})
+
+    async def _reactivate(self, present: Mapping[str, LdapPerson]) -> None:
+        node, name = self._node, self._method.name
+        back = [
+            identity
+            for identity in node.state.identities
+            if identity.is_gone and identity.method == name and identity.subject in present
+        ]
+        for identity in back:
+            fields = {"user": identity.user_id, "method": name}
+            key = node.vault.new_key()
+            try:
+                await node.log.submit(
+                    first_owner(node.state), provisioning.come_back, identity.id, key
+                )
+            except Refused as error:
+                fields["reason"] = str(error)
+                logger.warning("a person can't be reactivated", extra={"fields": fields})
+            else:
+                logger.info("reactivated a person who is back", extra={"fields": fields})
+
+    async def _take_pictures(
+        self, linked: Iterable[Identity], present: Mapping[str, LdapPerson]
+    ) -> None:
+        """Read the pictures of entries that changed, in parts, because they are large."""
+        node, method = self._node, self._method
+        wanted = [
+            (identity, person)
+            for identity in linked
+            if method.picture_attribute
+            and (person := present.get(identity.subject)) is not None
+            and self._looked_at.get(identity.subject) != person.changed_at
+            and provisioning.wants_picture(node.state, identity)
+        ]
+        self.has_more = len(wanted) > PICTURES
+        for begin in range(0, min(len(wanted), PICTURES), PICTURES_AT_ONCE):
+            part = wanted[begin : begin + PICTURES_AT_ONCE]
+            dns = [person.dn for _, person in part]
+            contents = await asyncio.to_thread(pictures, method, dns)
+            for (identity, person), content in zip(part, contents, strict=True):
+                await directories.follow(node, identity, person.identity, method.rules, content)
+                self._looked_at[identity.subject] = person.changed_at

@@ -19,6 +19,13 @@ class Identity(Struct, frozen=True, kw_only=True, omit_defaults=True):
     subject: str
     """The provider's own, permanent ID of the person. Never an email address, which can change."""
     linked_at: UnixSeconds
+    picture: str = ""
+    """A digest of the directory's picture that was last taken over as the avatar; empty for
+    none."""
+    avatar_version: int = 0
+    """The version of the account's avatar that this picture became."""
+    is_gone: bool = False
+    """Whether the account was deactivated because the directory no longer has the person."""
 
 
 class ProvenIdentity(Struct, frozen=True, kw_only=True):
@@ -55,6 +62,12 @@ class RecognitionRules(Struct, frozen=True, kw_only=True):
 
 
 class IdentityLinked(Change, frozen=True, tag="identity_linked"):
+    identity: Identity
+
+
+class IdentityRevised(Change, frozen=True, tag="identity_revised"):
+    """What is known about a link changed."""
+
     identity: Identity
 
 

@@ -449,6 +449,8 @@ AUDITED: Final[Mapping[type[Change], Describe]] = {
 
 NOT_AUDITED: Final[frozenset[type[Change]]] = frozenset(
     {
+        # What directories say. Deactivations and changes of accounts are audited.
+        changes.IdentityRevised,
         # Messages, and what people do with them.
         *(changes.MessageSent, changes.MessageEdited, changes.PreviewsGivenUp),
         *(changes.MessagesMoved, changes.TopicMoveStarted, changes.TopicMoveEnded),

@@ -191,6 +191,7 @@ FOLDS.revises(
     lambda change: {"used_at": change.at, "used_from": change.address},
 )
 FOLDS.puts(changes.IdentityLinked, "identities", "identity")
+FOLDS.puts(changes.IdentityRevised, "identities", "identity")
 FOLDS.removes(changes.IdentitiesUnlinked, "identities", "identity_ids")
 FOLDS.puts(changes.SessionBegun, "sessions", "session")
 FOLDS.revises(

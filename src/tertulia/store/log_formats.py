@@ -51,6 +51,7 @@ SINCE: Mapping[str, int] = {
     "Identity": 101,
     "IdentityLinked": 101,
     "IdentitiesUnlinked": 101,
+    "IdentityRevised": 101,
     "ImportKind.MATTERMOST": 101,
     "ImportKind.ROCKETCHAT": 101,
     "ImportKind.SLACK": 101,

@@ -14,6 +14,7 @@ from tertulia.domain.accounts import (
 )
 from tertulia.model.changes import (
     AnyChange,
+    IdentityRevised,
     UserDeactivated,
     UserReactivated,
 )
@@ -119,6 +120,11 @@ def reactivate(context: CommandContext, user_id: int, key: NewApiKey) -> Decisio
         *users.key_replaced(state, target.id, key),
         *first,
         reactivated(ahead, target),
+        *(
+            IdentityRevised(identity=msgspec.structs.replace(one, is_gone=False))
+            for one in state.identities.of_user[target.id]
+            if one.is_gone
+        ),
     ]
     if target.bot is None:
         users.free_name(state, target.full_name, target.id)

@@ -168,9 +168,7 @@ def invitation_for(state: State, address: str, now: float) -> Invitation | None:
 def free_name(state: State, proven: str, address: str, user_id: int | None = None) -> str:
     """Return a name for an account: the proven one, or one like it that no other account than
     `user_id` has. Raise NotRecognized if none is allowed."""
-    local = address.partition("@")[0]
-    plain = "".join(text if text not in '*`\\>"@|' else " " for text in proven)
-    plain = " ".join(plain.split())[: names.MAX_FULL_NAME].strip()
+    local, plain = address.partition("@")[0], plain_name(proven)
     for name in (plain, f"{plain} ({local})"[: names.MAX_FULL_NAME], local, f"{local} (new)"):
         try:
             return users.free_name(state, name, user_id)
@@ -180,6 +178,12 @@ def free_name(state: State, proven: str, address: str, user_id: int | None = Non
         "name_unusable",
         "Your name can't be used here. Ask an administrator for help.",
     )
+
+
+def plain_name(proven: str) -> str:
+    """Return a name without characters that names can't have."""
+    plain = "".join(text if text not in '*`\\>"@|' else " " for text in proven)
+    return " ".join(plain.split())[: names.MAX_FULL_NAME].strip()
 
 
 # Links
@@ -212,13 +216,6 @@ def unlink(context: CommandContext, user_id: int, method: str | None = None) -> 
 
 
 # Roles and groups
-
-
-def sync(
-    context: CommandContext, user_id: int, values: frozenset[str] | None, rules: RecognitionRules
-) -> Decision[None]:
-    """Give an account the role and the groups that the provider's `values` stand for."""
-    return Decision(None, synced(context, context.state.users[user_id], values, rules))
 
 
 def synced(

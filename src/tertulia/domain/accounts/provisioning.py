@@ -1,15 +1,17 @@
 """Accounts that a company's directory creates and changes. Its requests come from the operator, so
 the actor is an owner."""
 
-from typing import Final
+import contextlib
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from tertulia.domain import names
-from tertulia.domain.accounts import deactivation, identities, users
+from tertulia.domain.accounts import deactivation, identities, personal, users
+from tertulia.domain.accounts.identities import NotRecognized
 from tertulia.domain.messages.bot_messages import Render
-from tertulia.model.changes import AnyChange, IdentityLinked
+from tertulia.model.changes import AnyChange, IdentityLinked, IdentityRevised
 from tertulia.model.errors import Refused
 from tertulia.model.identities import Identity, ProvenIdentity, RecognitionRules
 from tertulia.model.users import Credential, NewApiKey, User
@@ -138,6 +140,78 @@ def linked(state: State, user_id: int, method: str) -> str:
     """Return the account's ID at the method; empty if there is none."""
     identities = state.identities.of_user[user_id]
     return next((identity.subject for identity in identities if identity.method == method), "")
+
+
+# Directories that are read
+
+
+class DirectoryPicture(Struct, frozen=True, kw_only=True):
+    """A person's picture in a directory."""
+
+    digest: str
+    file: str
+    """The name of the stored avatar."""
+
+
+def wants_picture(state: State, identity: Identity, digest: str | None = None) -> bool:
+    """Whether the directory's picture becomes the account's avatar: the person uploaded no other
+    one, and the picture, if its digest is given, is new."""
+    user = state.users[identity.user_id]
+    is_directorys = bool(identity.picture) and identity.avatar_version == user.avatar_version
+    return (user.avatar_source != "U" or is_directorys) and digest != identity.picture
+
+
+def follow(
+    context: CommandContext,
+    identity_id: int,
+    proven: ProvenIdentity,
+    rules: RecognitionRules,
+    picture: DirectoryPicture | None = None,
+) -> Decision[str]:
+    """Give a person's active account the name, the picture, the role, and the groups that the
+    directory has. Return the file of the avatar that isn't used any longer, or an empty text."""
+    state = context.state
+    identity = state.identities.get(identity_id)
+    user = None if identity is None else state.users[identity.user_id]
+    if identity is None or user is None or not user.is_active:
+        return Decision("" if picture is None else picture.file)
+    values: dict[str, Any] = {}
+    plain = identities.plain_name(proven.full_name)
+    if plain and plain != user.full_name:
+        with contextlib.suppress(NotRecognized):  # A name that can't be used here.
+            values["full_name"] = identities.free_name(state, plain, user.address, user.id)
+    changes, unused = list[AnyChange](), ""
+    if picture is not None and wants_picture(state, identity, picture.digest):
+        unused = user.avatar_file
+        values |= personal.avatar_values(context, user, picture.file)
+        shown = values["avatar_version"]
+        new = msgspec.structs.replace(identity, picture=picture.digest, avatar_version=shown)
+        changes.append(IdentityRevised(identity=new))
+    elif picture is not None:
+        unused = picture.file
+    changes += users.changed(context, user, values)
+    return Decision(unused, [*changes, *identities.synced(context, user, proven.groups, rules)])
+
+
+def depart(context: CommandContext, identity_id: int) -> Decision[bool]:
+    """Deactivate the account of a person who is gone from the directory, and return whether it was
+    active. Raise as `deactivation.deactivate`."""
+    identity = context.state.identities[identity_id]
+    if not context.state.users[identity.user_id].is_active:
+        return Decision(False)
+    over = deactivation.deactivate(context, identity.user_id)
+    gone = IdentityRevised(identity=msgspec.structs.replace(identity, is_gone=True))
+    return Decision(True, [*over.changes, gone], over.mails)
+
+
+def come_back(context: CommandContext, identity_id: int, key: NewApiKey) -> Decision[bool]:
+    """Reactivate the account of a person who is in the directory again, if `depart` deactivated
+    it, and return whether it did. Raise as `deactivation.reactivate`."""
+    identity = context.state.identities.get(identity_id)
+    if identity is None or not identity.is_gone:
+        return Decision(False)
+    back = deactivation.reactivate(context, identity.user_id, key)
+    return Decision(True, back.changes)
 
 
 def remove(context: CommandContext, user_id: int) -> Decision[None]:

@@ -78,9 +78,9 @@ _METHODS = (
 async def get_server_settings(call: Call) -> ServerSettingsResponse:
     """Get the server's version, the organization's name, and the available ways to sign in."""
     realm = call.state.realm
-    password = realm.password_sign_in
+    password = sign_in.takes_passwords(call.node)
     methods = call.node.config.sign_in
-    offered = {"password": password, "email": password, "dev": call.node.config.dev}
+    offered = {"password": password, "email": realm.password_sign_in, "dev": call.node.config.dev}
     offered |= {name.lower(): True for name in server_methods(call.node.config)}
     return ServerSettingsResponse(
         authentication_methods={name: offered.get(name, False) for name in _METHODS},
@@ -102,7 +102,7 @@ async def get_server_settings(call: Call) -> ServerSettingsResponse:
         push_notifications_enabled=False,
         is_incompatible=False,
         email_auth_enabled=password,
-        require_email_format_usernames=True,
+        require_email_format_usernames=not call.node.directories.methods,
         realm_url=call.url,
         realm_uri=call.url,
         realm_name=realm.name,

@@ -140,5 +140,6 @@ PROJECTIONS: Final[Projections] = (
     unseen(changes.SessionConfirmed),
     unseen(changes.SessionsEnded),
     unseen(changes.IdentityLinked),
+    unseen(changes.IdentityRevised),
     unseen(changes.IdentitiesUnlinked),
 )

@@ -1,6 +1,5 @@
 """Signing in and out: checking passwords and creating browser sessions."""
 
-import contextlib
 import logging
 import secrets
 
@@ -16,16 +15,13 @@ from tertulia.model.errors import (
     PasswordSignInDisabled,
     Refused,
     SecondFactorRequired,
-    Unavailable,
     WrongCode,
     WrongPassword,
 )
 from tertulia.model.sessions import Session
 from tertulia.model.users import Credential, User
-from tertulia.service import second_factors
+from tertulia.service import directories, second_factors
 from tertulia.service.credentials import key_digest
-from tertulia.service.files.pictures import change_avatar
-from tertulia.service.node import Caller
 from tertulia.service.passkeys import Answer, Passkeys, has_passkey
 from tertulia.service.second_factors import RecoveryMatch, TotpMatch
 from tertulia.state.state import State
@@ -51,6 +47,12 @@ class CheckedPassword(Struct, frozen=True, kw_only=True):
     is known."""
 
 
+def takes_passwords(node: HttpNode) -> bool:
+    """Whether people can sign in with a password: one that is stored here, or a directory's, which
+    the organization can't turn off."""
+    return node.state.realm.password_sign_in or bool(node.directories.methods)
+
+
 async def check_password(
     node: HttpNode, request: Request, address: str, password: str
 ) -> CheckedPassword:
@@ -63,15 +65,16 @@ async def check_password(
     account, and Unavailable if the previous server or a directory has to check the password and
     doesn't respond.
     """
-    if not node.state.realm.password_sign_in:
+    if not takes_passwords(node):
         raise PasswordSignInDisabled("Password sign-in is disabled in this organization.")
+    has_passwords = node.state.realm.password_sign_in
     known = node.state.user_with_address(address)
     credential = node.state.credentials.get(known.id) if known else None
     device = authentication.device_id_of(node, request, known) if known and credential else None
     who = client_network(request)
     node.sign_in_limits.require(who, address, device)
-    is_right = await node.vault.is_password(credential, password)
-    if not is_right:
+    is_right = has_passwords and await node.vault.is_password(credential, password)
+    if has_passwords and not is_right:
         adopted = await adopted_password(node, request, address, known, password)
         if adopted is not None:
             credential, is_right = adopted, True
@@ -182,10 +185,10 @@ async def person_in_directory(node: HttpNode, login: str, password: str) -> User
         node.config.mail_site,
         node.renderer.render,
     )
-    if person.picture and user.avatar_source != "U":
-        with contextlib.suppress(Refused, Unavailable):
-            await change_avatar(Caller(node=node, user_id=user.id), person.picture)
-    return user
+    number = node.state.identities.by_subject[method.name, person.identity.subject]
+    identity = node.state.identities[number]
+    await directories.follow(node, identity, person.identity, method.rules, person.picture)
+    return node.state.users[user.id]
 
 
 async def require_password(call: Call, password: str, sentence: str) -> Credential:

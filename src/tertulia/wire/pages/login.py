@@ -143,7 +143,7 @@ async def _login(page: PageRequest) -> Response:
         description=realm.rendered_description,
         action=flow.with_path(LOGIN),
         signed_out=await _signed_out_of(page),
-        fields=_sign_in_fields(page) if realm.password_sign_in else [],
+        fields=_sign_in_fields(page) if sign_in.takes_passwords(node) else [],
         error=error,
         methods=[
             Link(
@@ -193,15 +193,14 @@ async def _sign_in(page: PageRequest, flow: SignInFlow) -> Response:
 
 
 def _sign_in_fields(page: PageRequest) -> list[Field]:
-    typed = page.value("username")
+    typed, has_names = page.value("username"), bool(page.node.directories.methods)
     suggests_passkeys = bool(page.node.state.second_factors.passkeys.ids)
     is_demo = bool(page.node.residents)  # Demo users sign in with one click.
     return [
         Field(
             name="username",
-            label=page.say("email"),
-            # In a directory, people may have another name.
-            type="text" if page.node.directories.methods else "email",
+            label=page.say("email_or_user_name" if has_names else "email"),
+            type="text" if has_names else "email",
             value=typed,
             # Browsers suggest passkeys in this field.
             autocomplete="username webauthn" if suggests_passkeys else "username",
