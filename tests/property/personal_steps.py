@@ -256,6 +256,30 @@ async def follow_feed(history: History) -> None:
         pass  # The bot already follows it, or can't see the channel.
 
 
+async def manage_bots(history: History) -> None:
+    """A bot is created, given to someone else, changed, or deactivated."""
+    rng, org = history.rng, history.org
+    bots = [
+        one.id
+        for one in map(history.state.users.__getitem__, history.state.users.bots)
+        if one.bot is not None and one.bot.owner_id is not None and one.id != org["robo"].user_id
+    ]
+    if not bots or rng.random() < 0.3:
+        name = f"bot{rng.randrange(10_000)}"
+        sent = {"full_name": name, "short_name": name}
+        history.accepted(await org[history.who()].post("/bots", **sent))
+        return
+    path = f"/bots/{rng.choice(bots)}"
+    by = org[rng.choice(["ann", history.who()])]
+    if rng.random() < 0.15:
+        history.accepted(await by.delete(path))
+        return
+    news: dict[str, Any] = {"default_all_public_streams": rng.random() < 0.5}
+    if rng.random() < 0.7:
+        news["bot_owner_id"] = org[rng.choice(["ann", "ben", "cleo"])].user_id
+    history.accepted(await by.patch(path, **news))
+
+
 OWN_STEPS: dict[Callable[[History], Awaitable[None]], int] = {
     time_passes: 2,
     schedule: 3,
@@ -268,5 +292,6 @@ OWN_STEPS: dict[Callable[[History], Awaitable[None]], int] = {
     use_browser: 2,
     use_agent: 1,
     follow_feed: 1,
+    manage_bots: 2,
     rest: 1,
 }

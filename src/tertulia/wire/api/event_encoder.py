@@ -17,6 +17,7 @@ from tertulia.service.config import Config
 from tertulia.state.state import State
 from tertulia.wire.api.bots.objects import hidden
 from tertulia.wire.api.events import Event, HeartbeatEvent, with_id
+from tertulia.wire.api.known_things import KnownThings, gained_by
 from tertulia.wire.api.organization.objects import server_methods
 from tertulia.wire.api.projection import Grouping, Projection, ProjectionContext, Viewer, unseen
 
@@ -58,6 +59,7 @@ class EventEncoder:
         self._transients = transients
         self._is_reached = is_reached
         self._unsealed = unsealed
+        self._known_things = KnownThings()
         self.encoded = 0
         """The number of encoded events; tests check that queues share them."""
 
@@ -137,6 +139,10 @@ class EventEncoder:
         )
         view = projection.view(context, change, viewer)
         if view is None:
+            queue_id, seq = viewer.queue.id, cached.entry.seq
+            if self._known_things.concerns(queue_id, change, is_late=seq < state.seq):
+                gained = gained_by(state, change, viewer.user)
+                self._known_things.sent(queue_id, seq, gained, ())
             return ()
         reach = viewer.user.reach
         if reach is not None:
@@ -146,6 +152,12 @@ class EventEncoder:
             encoded = cached.views[numbering, view] = projection.encoded(context, change, view)
             self.encoded += len(encoded)
             cached.size += sum(len(body) for _, body in encoded)
+        queue_id, seq = viewer.queue.id, cached.entry.seq
+        if self._known_things.concerns(queue_id, change, is_late=seq < state.seq):
+            gained = gained_by(state, change, viewer.user)
+            events = projection.events(context, change, view)
+            sent = self._known_things.sent(queue_id, seq, gained, events)
+            encoded = [one for one, is_sent in zip(encoded, sent, strict=True) if is_sent]
         # Event types aren't part of the view: clients can choose any set of them, and the events
         # of each set would be cached.
         types = registration.event_types

@@ -184,14 +184,14 @@ def bot_view(context: ProjectionContext, change: UserChanged, viewer: Viewer) ->
         return None
     state, user = context.state, viewer.user
     was, now = decode_bot(change.was["bot"]), decode_bot(change.values["bot"])
-    had = permissions.is_administrator(state, user) or was.owner_id == user.id
-    if not administers_bot(state, user, state.users[change.user_id]):
+    administers_all = permissions.is_administrator(state, user)
+    had, has = (administers_all or one.owner_id == user.id for one in (was, now))
+    if not has:
         return BotView("delete", None) if had else None
+    if not administers_bot(state, user, state.users[change.user_id]):
+        return None
     then = revised(state.users[change.user_id], {"bot": change.values["bot"]})
-    visible = bot_object(state, user, then, context.unsealed)
-    if not had:
-        return BotView("add", visible) if now.owner_id == user.id else None
-    return BotView("update", visible)
+    return BotView("update" if had else "add", bot_object(state, user, then, context.unsealed))
 
 
 def bot_events(change: UserChanged, view: BotView) -> Iterable[Event]:
