@@ -124,6 +124,27 @@ async def test_a_channel_that_came_and_went_before_a_poll_is_not_mentioned(
     assert team not in ben.channels
 
 
+async def test_of_several_channels_only_known_ones_are_mentioned(org: Organization) -> None:
+    ben = await strict_client(org, "ben")
+    lounge = await org.channel("lounge", "ann", "ben", "cleo")
+    await ben.catch_up()
+    team = await org.channel("team", "ann", "cleo", is_private=True)
+    (await org["ann"].delete(f"/users/{org['cleo'].user_id}")).ok
+    (await org["ann"].patch(f"/streams/{team}", is_private=False)).ok
+    events = [one for one in await ben.catch_up() if one.get("op") == "peer_remove"]
+    assert [one["stream_ids"] for one in events] == [[lounge]]
+    assert team in ben.channels
+
+
+async def test_a_new_administrator_gets_bots_before_their_changes(org: Organization) -> None:
+    cleo = await strict_client(org, "cleo")
+    bot = (await org["ben"].post("/bots", full_name="Hal", short_name="hal")).ok["user_id"]
+    (await org["ben"].patch(f"/bots/{bot}", default_all_public_streams=True)).ok
+    (await org["ann"].patch(f"/users/{org['cleo'].user_id}", role=200)).ok
+    await cleo.catch_up()
+    assert bot in cleo.bots
+
+
 async def test_a_client_that_lost_a_response_gets_the_loss_again(org: Organization) -> None:
     ben = await strict_client(org, "ben")
     bot = (await org["ben"].post("/bots", full_name="Hal", short_name="hal")).ok["user_id"]

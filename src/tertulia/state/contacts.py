@@ -1,8 +1,6 @@
 """People who share a channel or a direct conversation: the accounts that limited guests see."""
 
-from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from pyroaring import BitMap
 
@@ -10,18 +8,8 @@ from tertulia.model.channels import Subscription
 from tertulia.model.messages import DirectConversation
 from tertulia.state.channels import SubscriptionTable
 from tertulia.state.messages import DirectConversationTable
+from tertulia.state.recent_gains import RecentGains
 from tertulia.state.tables import Index
-
-REMEMBERED = 1024
-"""Remembered gains."""
-
-
-class Gain(NamedTuple):
-    """Accounts that became visible to viewers with an entry of the log."""
-
-    seq: int
-    viewers: BitMap
-    user_ids: BitMap
 
 
 class Contacts(Index):
@@ -43,7 +31,7 @@ class Contacts(Index):
         """New subscribers by channel, added to others' bitmaps together on the next use."""
         self._left: set[int] = set()
         """Channels that someone left: their subscribers' bitmaps are dropped on the next use."""
-        self._gains: deque[Gain] = deque(maxlen=REMEMBERED)
+        self._gains = RecentGains()
         self.gainers = BitMap()
         """Accounts that could see more accounts at some time since the state was loaded."""
         self.merged = 0
@@ -88,19 +76,13 @@ class Contacts(Index):
 
     def gained(self, seq: int, viewers: Iterable[int], user_ids: BitMap) -> None:
         """Remember that these viewers can see these accounts since that entry."""
-        gain = Gain(seq, BitMap(viewers), user_ids)
-        self._gains.append(gain)
-        self.gainers |= gain.viewers
+        self._gains.add(seq, viewers, user_ids)
+        self.gainers.update(viewers)
 
     def gained_since(self, seq: int, viewer_id: int, user_id: int) -> bool:
         """Whether the viewer can see the account only since an entry after that one, as far as
         remembered."""
-        for gain in reversed(self._gains):
-            if gain.seq <= seq:
-                return False
-            if viewer_id in gain.viewers and user_id in gain.user_ids:
-                return True
-        return False
+        return self._gains.since(seq, viewer_id, user_id)
 
     def _apply_changes(self) -> None:
         for channel_id, user_ids in self._joined.items():

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from tertulia.model.change import Change
 from tertulia.model.changes import Entry
+from tertulia.state.recent_gains import channels_gained, new_administrators
 
 if TYPE_CHECKING:
     from tertulia.state.state import State
@@ -79,6 +80,10 @@ def fold(state: State, entry: Entry) -> None:
         raise ValueError(f"entry {entry.seq} cannot follow {state.seq}")
     state.unread.seq = entry.seq
     FOLDS[type(entry.change)](state, entry)
+    for viewers, channel_ids in channels_gained(entry):
+        state.channel_gains.add(entry.seq, viewers, channel_ids)
+    for user_id in new_administrators(entry):
+        state.administrator_gains.add(entry.seq, (user_id,), (user_id,))
     state.seq = entry.seq
 
 

@@ -60,6 +60,7 @@ from tertulia.state.personal import (
 from tertulia.state.pins import PinTable
 from tertulia.state.profiles import ProfileValueTable, StatusTable
 from tertulia.state.reactions import CustomEmojiTable
+from tertulia.state.recent_gains import RecentGains
 from tertulia.state.shards import Shards
 from tertulia.state.tables import Index, StaleIndexError, Table
 from tertulia.state.unread import UnreadIndex
@@ -168,6 +169,10 @@ class State:
         self.memberships = Memberships(self.users, self.groups, self.realms)
         self.active_subscribers = ActiveSubscribers(self.users, self.subscriptions)
         self.contacts = Contacts(self.subscriptions, self.directs)
+        self.channel_gains = RecentGains()
+        """Channels that people can see since a recent entry."""
+        self.administrator_gains = RecentGains()
+        """Administrators since a recent entry: viewers of themselves."""
         self.alerts = AlertWordIndex(self.alert_words)
         self.personal_choices = PersonalChoices(self.settings)
         self.channel_choices = ChannelChoices(self.subscriptions, self.settings)

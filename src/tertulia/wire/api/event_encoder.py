@@ -17,6 +17,7 @@ from tertulia.service.config import Config
 from tertulia.state.state import State
 from tertulia.wire.api.bots.objects import hidden
 from tertulia.wire.api.events import Event, HeartbeatEvent, with_id
+from tertulia.wire.api.events import encoded as encoded_event
 from tertulia.wire.api.known_things import KnownThings, gained_by
 from tertulia.wire.api.organization.objects import server_methods
 from tertulia.wire.api.projection import Grouping, Projection, ProjectionContext, Viewer, unseen
@@ -155,9 +156,13 @@ class EventEncoder:
         queue_id, seq = viewer.queue.id, cached.entry.seq
         if self._known_things.concerns(queue_id, change, is_late=seq < state.seq):
             gained = gained_by(state, change, viewer.user)
-            events = projection.events(context, change, view)
+            events = list(projection.events(context, change, view))
             sent = self._known_things.sent(queue_id, seq, gained, events)
-            encoded = [one for one, is_sent in zip(encoded, sent, strict=True) if is_sent]
+            encoded = [
+                one if event is kept else encoded_event(kept, numbering, seq, index)
+                for index, (one, event, kept) in enumerate(zip(encoded, events, sent, strict=True))
+                if kept is not None
+            ]
         # Event types aren't part of the view: clients can choose any set of them, and the events
         # of each set would be cached.
         types = registration.event_types

@@ -10,6 +10,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from msgspec.structs import replace
+
 from tertulia.domain import permissions
 from tertulia.model import changes
 from tertulia.model.change import Change
@@ -150,23 +152,30 @@ class KnownThings:
 
     def sent(
         self, queue_id: str, seq: int, gained: Iterable[Thing], events: Iterable[Event]
-    ) -> list[bool]:
-        """Return which events of entry `seq` are about something that the queue's client knows.
+    ) -> list[Event | None]:
+        """Return the events of entry `seq` as the queue's client gets them: None for those about
+        something that it doesn't know.
 
         `gained` is what the viewer couldn't know before the entry.
         """
         unknown = self._unknown.pop(queue_id, {})
         for thing in gained:
             unknown.setdefault(thing, seq)
-        sent = []
+        sent: list[Event | None] = []
         for event in events:
             look = _ABOUT.get(type(event))
             about = _About() if look is None else look(event)
             # A client that lost a response asks for it again: what is unknown only since this entry
             # was known before.
-            knows = not about.needs or any(unknown.get(one, seq) >= seq for one in about.needs)
-            sent.append(knows)
-            if knows:
+            known = [one for one in about.needs if unknown.get(one, seq) >= seq]
+            if about.needs and not known:
+                sent.append(None)
+                continue
+            if len(known) < len(about.needs) and isinstance(event, PeerAddEvent | PeerRemoveEvent):
+                # Deactivating someone changes many channels with one event.
+                event = replace(event, stream_ids=[channel_id for _, channel_id in known])
+            sent.append(event)
+            if unknown or about.removes:
                 for thing in about.adds:
                     unknown.pop(thing, None)
                 for thing in about.removes:

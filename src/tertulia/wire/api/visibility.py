@@ -36,9 +36,11 @@ class ChannelDeleteEvent(Event, kw_only=True, tag="stream"):
 
 
 def sees_channel(context: ProjectionContext, user: User, channel: Channel) -> bool:
-    """Whether the user can see the channel, and could when the entry was written. A user who can
-    see it only through a subscription that began later couldn't."""
+    """Whether the user can see the channel, and could when the entry was written. A client that was
+    offline first gets the channel from the entry that made it visible."""
     state = context.state
+    if state.channel_gains.since(context.entry.seq, user.id, channel.id):
+        return False
     if channel_access.sees_unsubscribed(state, user, channel):
         return True
     subscription = state.subscription(user.id, channel.id)

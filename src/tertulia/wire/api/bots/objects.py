@@ -184,7 +184,9 @@ def bot_view(context: ProjectionContext, change: UserChanged, viewer: Viewer) ->
         return None
     state, user = context.state, viewer.user
     was, now = decode_bot(change.was["bot"]), decode_bot(change.values["bot"])
-    administers_all = permissions.is_administrator(state, user)
+    administers_all = permissions.is_administrator(
+        state, user
+    ) and not state.administrator_gains.since(context.entry.seq, user.id, user.id)
     had, has = (administers_all or one.owner_id == user.id for one in (was, now))
     if not has:
         return BotView("delete", None) if had else None

@@ -3,7 +3,6 @@
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from tertulia.domain import channel_access
 from tertulia.model.changes import UserChanged, UserCreated, UserDeactivated, UserReactivated
 from tertulia.model.users import Named, User
 from tertulia.state.folds import revised
@@ -45,7 +44,7 @@ from tertulia.wire.api.users.account_events import (
 )
 from tertulia.wire.api.users.objects import api_email, date_joined
 from tertulia.wire.api.users.roles import OwnView, own_events, own_view
-from tertulia.wire.api.visibility import sees_user
+from tertulia.wire.api.visibility import sees_subscribers, sees_user
 
 
 class _CreatedView(NamedTuple):
@@ -187,7 +186,7 @@ def _lists_seen(
         channel_id
         for channel_id in change.channel_ids
         if not excluded(state.channels[channel_id], viewer.registration)
-        and channel_access.sees_subscribers(state, user, state.channels[channel_id])
+        and sees_subscribers(context, user, state.channels[channel_id])
     )
 
 

@@ -132,7 +132,7 @@ def _bots(
         if administers_bot(state, was, user) != administers_bot(state, became, user)
     ]
     if saw_all:
-        return tuple(bot.id for bot in bots), ()
+        return tuple(bot.id for bot in bots if bot.joined_at <= context.at), ()
     if not permissions.is_administrator(state, present):
         return (), ()
     return (), tuple(bot_object(state, present, bot, context.unsealed) for bot in bots)
