@@ -1,6 +1,7 @@
 """`tertulia mail` and `tertulia invite`."""
 
 import asyncio
+import json
 import re
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from tertulia.app.config import ConfigError, load
 from tertulia.service.mailing import FOLDER
-from tests.cli.support import Place
+from tests.cli.support import Place, run
 from tests.emails import due_emails, no_email_job
 from tests.support import open_organization
 
@@ -43,6 +44,24 @@ def test_existing_user_cannot_be_invited(place: Place) -> None:
     result = place.run("invite", "--email", "ann@example.com")
     assert result.exit_code == 1
     assert "already" in result.stderr
+
+
+def test_invitations_are_listed_with_their_link_unless_the_server_emails_it(place: Place) -> None:
+    place.create_organization()
+    refused = place.run("invite", "--email", "zoe@example.com", "--send")
+    assert (refused.exit_code, "smtp_host" in refused.stderr) == (2, True)
+    (place.data_dir / "tertulia.toml").write_text(
+        'external_url = "https://chat.example.com"\nsmtp_host = "127.0.0.1"\nsmtp_port = 9\n'
+    )
+    shared = place.answer("invite", "--email", "zoe@example.com")["invite_link"]
+    assert place.answer("mail")["waiting"] == []
+    place.answer("invite", "--email", "yan@example.com", "--send")
+    (waiting,) = place.answer("mail")["waiting"]
+    assert (waiting["kind"], waiting["to"]) == ("invitation", "yan@example.com")
+    listed = run("invitations", "list", "--json", *place.flags)
+    links = [one["invite_link"] for one in json.loads(listed.stdout)["invitations"]]
+    assert links == [shared, None]
+    assert place.run("invite", "--send").exit_code == 2
 
 
 def test_links_lead_to_the_servers_address(place: Place) -> None:

@@ -42,9 +42,11 @@ class Account(Struct, frozen=True, kw_only=True):
     full_name: str
     api_key: str
 
-    def printed(self) -> Printed:
+    def printed(self, *, with_key: bool = True) -> Printed:
         """A line for each value."""
         values = msgspec.structs.asdict(self)
+        if not with_key:
+            del values["api_key"]
         return Printed(self, [f"{name:<10} {value}" for name, value in values.items()])
 
 

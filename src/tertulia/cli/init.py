@@ -55,8 +55,9 @@ def init(
     and people to invite. It writes the resulting settings to tertulia.toml. Otherwise, and with
     --yes or --json, it doesn't ask anything, and requires --org, --email, and --full-name.
 
-    Prints the owner's user ID, email address, and API key, and what to do next. The secret that
-    encrypts API keys is created in the data directory: keep it with your backups.
+    Prints the owner's user ID, email address, and, if it asks nothing, API key, and what to do
+    next. The secret that encrypts API keys is created in the data directory: keep it with your
+    backups.
     """
     flags = {"data_dir": data_dir, "database_url": database_url}
     settings = load(flags, file=config)
@@ -92,7 +93,7 @@ def init(
         _ask_for_people(new.config)
     finally:  # Also after Ctrl+C: the organization exists.
         say("")
-        show(owner.printed(), as_json=False)
+        show(owner.printed(with_key=False), as_json=False)
         say("")
         _show_first_steps(new.config, owner.email)
 
@@ -222,8 +223,9 @@ def _ask_for_mail(new: _NewSettings, owner: str) -> None:
         "The mail server for invitations, password resets, and emails about missed messages.",
         "Leave it empty if you don't have one. You can then share invitation links yourself.",
     )
-    while host := ask("Mail server"):
-        settings = _mail_server(host)
+    settings: dict[str, str | int] = {}
+    while host := ask("Mail server", typed=str(settings.get("smtp_host", ""))):
+        settings = _mail_server(host, settings)
         try:
             tried = new.with_(**settings)
         except ConfigError as error:
@@ -238,15 +240,21 @@ def _ask_for_mail(new: _NewSettings, owner: str) -> None:
             return
 
 
-def _mail_server(host: str) -> dict[str, str | int]:
-    """Ask for the settings of a mail server."""
-    port = ask("Port", _port, default="587")
+def _mail_server(host: str, before: Mapping[str, str | int]) -> dict[str, str | int]:
+    """Ask for the settings of a mail server, with the previous answers to start from."""
+    typed = {name: str(value) for name, value in before.items()}
+    port = ask("Port", _port, default=typed.get("smtp_port", "587"))
     kind = ask(
-        "Encryption (starttls, tls, or none)", _security, default=_ENCRYPTION.get(port, "starttls")
+        "Encryption (starttls, tls, or none)",
+        _security,
+        default=typed.get("smtp_security", _ENCRYPTION.get(port, "starttls")),
     )
-    user = ask("User name (leave empty if not required)")
+    user = ask("User name (leave empty if not required)", typed=typed.get("smtp_user", ""))
     password = ask("Password", hidden=True, default=None) if user else ""
-    sender = ask("Sender, such as Chat <chat@example.com> (leave empty for noreply@ your host)")
+    sender = ask(
+        "Sender, such as Chat <chat@example.com> (leave empty for noreply@ your host)",
+        typed=typed.get("mail_from", ""),
+    )
     values: dict[str, str | int] = {
         "smtp_host": host,
         "smtp_port": int(port),
@@ -308,21 +316,32 @@ async def _create_channels(config: Config, names: Sequence[str]) -> None:
 def _ask_for_people(config: Config) -> None:
     say("", "People to invite: their email addresses, separated by commas.")
     people = several(ask("People"))
-    for address, link in asyncio.run(_invite(config, people)):
+    invited = asyncio.run(_invite(config, people))
+    if config.smtp_host:
+        for address, _ in invited:
+            say(f"  {address}")
+        if invited:
+            say("  The server emails these invitations when it runs.")
+        return
+    for address, link in invited:
         say(f"  {address}  {link}")
-    if people:
+    if invited:
         say("  No emails were sent. Share each link with the person it's for.")
 
 
 async def _invite(config: Config, people: Sequence[str]) -> list[tuple[str, str]]:
+    """Invite people, by email if it's set up. Return their addresses and links."""
     minutes = config.invitation_link_validity_minutes
     terms = InvitationTerms(minutes=minutes, role=Role.MEMBER, default_channels=True)
+    email_from = config.mail_site if config.smtp_host else None
     links = []
     async with opened_caller(config, say) as caller:
         for address in people:
             nonce = caller.node.vault.nonce()
             try:
-                made = await caller.submit(invitations.create_personal_link, address, terms, nonce)
+                made = await caller.submit(
+                    invitations.create_personal_link, address, terms, nonce, email_from
+                )
             except Refused as refusal:
                 say(f"  {address}: {refusal}")
                 continue

@@ -6,6 +6,7 @@ import typer
 
 from tertulia.cli.accounts import role_name
 from tertulia.cli.commands import Column, Printed, command, configured, done, group, listing, opened
+from tertulia.cli.errors import UsageError
 from tertulia.cli.options import ROLES, RoleName
 from tertulia.cli.tables import moment
 from tertulia.domain.accounts import invitations as verbs
@@ -44,13 +45,21 @@ async def invite(
             " invitation_link_validity_minutes.",
         ),
     ] = None,
+    send: Annotated[
+        bool,
+        typer.Option("--send", help="Email the link to the address given with --email."),
+    ] = False,
 ) -> Printed:
     """Create an invitation link on behalf of the organization's owner, and print it.
 
-    People who join with it are subscribed to the default channels. No email is sent: share the link
+    People who join with it are subscribed to the default channels. Without --send, share the link
     yourself. It leads to external_url or, if that isn't set, to the address that the server listens
-    on. The server can keep running.
+    on. The server can keep running. It sends the email; `tertulia mail` lists pending ones.
     """
+    if send and email is None:
+        raise UsageError("--send requires --email, the address to send the link to.")
+    if send and not config.smtp_host:
+        raise UsageError("--send requires the setting smtp_host. Nothing was created.")
     minutes: int | None = config.invitation_link_validity_minutes
     if days is not None:
         minutes = days * _MINUTES_PER_DAY or None
@@ -60,7 +69,10 @@ async def invite(
         if email is None:
             made = await log.submit(inviter_id, verbs.create_server_link, terms, nonce)
         else:
-            made = await log.submit(inviter_id, verbs.create_personal_link, email, terms, nonce)
+            site = config.mail_site if send else None
+            made = await log.submit(
+                inviter_id, verbs.create_personal_link, email, terms, nonce, site
+            )
         link = Links(vault).invitation(config.mail_site, made)
     return Printed({"invite_link": link}, [link])
 
@@ -80,9 +92,9 @@ async def list_invitations(caller: Caller) -> Printed:
             "role": role_name(invitation.role),
             "created_at": invitation.created_at,
             "expires_at": invitation.expires_at,
-            # A link that is emailed proves the address, so it isn't shown.
+            # A link that was emailed proves the address, so it isn't shown.
             "invite_link": links.invitation(config.mail_site, invitation)
-            if invitation.is_reusable or not config.smtp_host
+            if not invitation.sent_at or not config.smtp_host
             else None,
         }
         for invitation in verbs.visible_to(caller.state, caller.user, caller.now)

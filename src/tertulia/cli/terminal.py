@@ -35,22 +35,42 @@ def ask(
     check: Callable[[str], str] = str,
     *,
     default: str | None = "",
+    typed: str = "",
     hidden: bool = False,
 ) -> str:
     """Ask until `check` accepts the answer, and return what it makes of it. Without a default,
-    something has to be typed."""
+    something has to be typed. `typed` is the previous answer; it, and each rejected answer, can
+    be edited in place."""
     while True:
-        typed = typer.prompt(
-            question,
-            default=default,
-            show_default=bool(default),
-            hide_input=hidden,
-            err=True,
-        )
+        with _editable("" if hidden else typed):
+            typed = str(
+                typer.prompt(
+                    question,
+                    default=default,
+                    show_default=bool(default),
+                    hide_input=hidden,
+                    err=True,
+                )
+            ).strip()
         try:
-            return check(str(typed).strip())
+            return check(typed)
         except (Refused, UsageError, ConfigError) as error:
             say(f"  {error}")
+
+
+@contextlib.contextmanager
+def _editable(text: str) -> Iterator[None]:
+    """Put the text into the input line of the next question, where the terminal supports it."""
+    try:
+        import readline
+    except ImportError:
+        yield
+        return
+    readline.set_startup_hook(lambda: readline.insert_text(text))
+    try:
+        yield
+    finally:
+        readline.set_startup_hook(None)
 
 
 def agree(question: str, *, default: bool) -> bool:
@@ -66,25 +86,32 @@ def several(text: str) -> list[str]:
 def password_from(option: str | None, config: Config, *personal: str) -> str:
     """A password from the option, from the terminal, or from the first line of standard input.
 
-    `own` is what is known about the person, which the password must not be like. A terminal is
-    asked again until the password is good enough; otherwise, a weak one is Refused.
+    `personal` is what is known about the person, which the password must not be like. A terminal is
+    asked again until the password is good enough; otherwise, a weak one is a UsageError.
     """
     rules = password_rules(config)
-    if option is not None:
-        return rules.require(option, personal)
-    if not sys.stdin.isatty():
-        piped = sys.stdin.readline().rstrip("\r\n")
-        if not piped:
+    if option is None and not sys.stdin.isatty():
+        option = sys.stdin.readline().rstrip("\r\n")
+        if not option:
             raise UsageError(
                 "A password is required. Use --password, or pass the password on standard input."
             )
-        return rules.require(piped, personal)
+    if option is not None:
+        return good_password(config, option, *personal)
     while True:
         asked: str = typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
         try:
             return rules.require(asked, personal)
         except Refused as refusal:
             say(str(refusal))
+
+
+def good_password(config: Config, password: str, *personal: str) -> str:
+    """Return the password. UsageError if it's too short or too easy to guess."""
+    try:
+        return password_rules(config).require(password, personal)
+    except Refused as refusal:
+        raise UsageError(str(refusal)) from None
 
 
 # Progress and interrupts

@@ -25,7 +25,7 @@ from tertulia.cli.commands import Column, Printed, command, configured, done, gr
 from tertulia.cli.errors import CommandFailed, UsageError
 from tertulia.cli.options import ROLES, Password, RoleName
 from tertulia.cli.tables import day, facts, mib, moment
-from tertulia.cli.terminal import password_from
+from tertulia.cli.terminal import good_password, password_from
 from tertulia.domain import names
 from tertulia.domain.accounts import deactivation, sessions
 from tertulia.domain.accounts import users as verbs
@@ -34,7 +34,7 @@ from tertulia.domain.messages.deleting import DeletionScope
 from tertulia.model.errors import Refused
 from tertulia.model.numbers import counted
 from tertulia.model.users import User
-from tertulia.service.accounts import leave, password_rules
+from tertulia.service.accounts import leave
 from tertulia.service.config import Config
 from tertulia.service.links import Links
 from tertulia.service.node import Caller
@@ -92,7 +92,7 @@ def create_user(
 
     async def create() -> Account:
         async with opened(config) as (log, vault):
-            password_rules(config).require(typed, (email, full_name, log.state.realm.name))
+            good_password(config, typed, email, full_name, log.state.realm.name)
             new = verbs.NewUser(
                 address=email,
                 full_name=full_name,
@@ -120,7 +120,7 @@ def password(config: Config, email: _Address, password: Password = None) -> Prin
     async def replace() -> None:
         async with opened(config) as (log, vault):
             user = person_with(log.state, email)
-            password_rules(config).require(typed, (user.full_name, log.state.realm.name))
+            good_password(config, typed, user.full_name, log.state.realm.name)
             hashed, key = await vault.hash_password(typed), vault.new_key()
             verb = sessions.replace_password
             await log.submit(None, verb, user.id, hashed, key, config.mail_site)

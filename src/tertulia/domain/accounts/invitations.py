@@ -164,14 +164,19 @@ def create_server_link(
 
 
 def create_personal_link(
-    context: CommandContext, text: str, terms: InvitationTerms, nonce: str
+    context: CommandContext,
+    text: str,
+    terms: InvitationTerms,
+    nonce: str,
+    email_from: str | None = None,
 ) -> Decision[Invitation]:
-    """Create a link for one address without emailing it. Raise Refused for an address that is taken
-    or not allowed."""
+    """Create a link for one address, and email it if `email_from` is the server's URL. Raise
+    Refused for an address that is taken or not allowed."""
     like = _on_terms(context, terms, nonce)
     address = addresses.usable(context.state, text)
-    made = _made(context, like, like.id, address, mailed=False)
-    return Decision(made, [InvitationsMade(invitations=(made,))])
+    made = _made(context, like, like.id, address, mailed=email_from is not None)
+    emails = [] if email_from is None else [_mail(made, email_from)]
+    return Decision(made, [InvitationsMade(invitations=(made,))], emails)
 
 
 def _require_person(actor: User) -> None:
