@@ -75,6 +75,11 @@ def test_unknown_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
             {},
             "from TERTULIA_JWT_SECRET must be empty or at least 32 characters long.",
         ),
+        (
+            {"TERTULIA_SECRET": "short"},
+            {},
+            "secret: the value from TERTULIA_SECRET must be empty or at least 32 random characters",
+        ),
         ({"TERTULIA_DEV": "perhaps"}, {}, "'perhaps' from TERTULIA_DEV must be true or false."),
         (
             {"TERTULIA_LOG_FORMAT": "xml"},
@@ -121,7 +126,7 @@ def test_invalid_value_in_a_file_is_reported_with_its_path(tmp_path: Path) -> No
     with pytest.raises(ConfigError) as told:
         load({}, file=file, environment={})
     assert f"'7' from {file}" in str(told.value)
-    file.write_text("secret = 123456\n")
+    file.write_text("smtp_password = 123456\n")
     with pytest.raises(ConfigError, match=r"the value from .*tertulia\.toml must be text") as told:
         load({}, file=file, environment={})
     assert "123456" not in str(told.value)
@@ -152,7 +157,7 @@ def test_kubernetes_service_variables_are_ignored() -> None:
 
 def test_settings_come_from_files_and_credentials(tmp_path: Path) -> None:
     secret, port = tmp_path / "secret", tmp_path / "port"
-    secret.write_text("hunter2 with a space \n")
+    secret.write_text("hunter2, which has a space at the end \n")
     port.write_text("8000\r\n")
     (credentials := tmp_path / "credentials").mkdir()
     (credentials / "tertulia.smtp_password").write_text("hunter3")
@@ -163,7 +168,7 @@ def test_settings_come_from_files_and_credentials(tmp_path: Path) -> None:
         "CREDENTIALS_DIRECTORY": str(credentials),
     }
     found = load({"port": None}, environment=environment)
-    assert (found.secret, found.port) == ("hunter2 with a space ", 8000)
+    assert (found.secret, found.port) == ("hunter2, which has a space at the end ", 8000)
     assert found.smtp_password == "hunter3"
     assert load({"port": 1}, environment=environment).port == 1
 
@@ -190,6 +195,16 @@ def test_settings_come_from_files_and_credentials(tmp_path: Path) -> None:
     assert f"Unknown setting in {credentials}: tertulia.colour" in refused({})
 
 
+def test_ignored_settings_file_is_named(tmp_path: Path) -> None:
+    (used := tmp_path / "used.toml").write_text("")
+    (ignored := tmp_path / "tertulia.toml").write_text("port = 8000\n")
+    for command in ("config", "check"):
+        said = run(command, "--data-dir", str(tmp_path), "--config", str(used)).stderr
+        assert f"Reading settings from {used}. {ignored} is ignored" in " ".join(said.split())
+    same = run("config", "--data-dir", str(tmp_path), "--config", str(ignored))
+    assert "ignored" not in same.stderr
+
+
 def test_every_setting_is_listed_with_its_variable_and_meaning() -> None:
     listed = run("config").stdout
     for field in fields(Config):
@@ -206,7 +221,7 @@ def test_every_setting_is_listed_with_its_variable_and_meaning() -> None:
     ],
 )
 def test_passwords_are_hidden_in_shown_settings(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
-    monkeypatch.setenv("TERTULIA_SECRET", "hunter2")
+    monkeypatch.setenv("TERTULIA_SECRET", "hunter2" * 5)
     shown = run("config", "--show", "--database-url", url).stdout
     assert "hunter2" not in shown
     assert "db.example.com" in shown

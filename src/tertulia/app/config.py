@@ -160,7 +160,7 @@ def _require_known(unknown: Iterable[str], where: str) -> None:
         )
 
 
-__all__ = ["FILE", "PREFIX", "ConfigError", "expected", "load"]
+__all__ = ["FILE", "PREFIX", "ConfigError", "expected", "ignored_file", "load"]
 
 _SHOWN: Final = 100
 """The length, in characters, to which an invalid value is cut."""
@@ -236,6 +236,14 @@ def load(
     _require_mail_in(found, config)
     _require_files(config, variables)
     return config
+
+
+def ignored_file(config: Config, file: Path | None) -> Path | None:
+    """Return the settings file of the data directory if it isn't read because `file` is given."""
+    candidate = config.data_path / FILE
+    if file is None or not candidate.is_file() or candidate.resolve() == file.resolve():
+        return None
+    return candidate
 
 
 def _require_mail_in(found: "_Found", config: Config) -> None:

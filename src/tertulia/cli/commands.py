@@ -9,6 +9,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,7 +18,7 @@ from msgspec import Struct
 
 from tertulia.app.acting import opened_caller
 from tertulia.app.composition import opened_organization
-from tertulia.app.config import load
+from tertulia.app.config import ignored_file, load
 from tertulia.cli.errors import UsageError
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.cli.tables import cell, table
@@ -130,7 +131,16 @@ def _place(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> tuple[Config, bool]:
-    return load({"data_dir": data_dir, "database_url": database_url}, file=config), as_json
+    return settings_from({"data_dir": data_dir, "database_url": database_url}, config), as_json
+
+
+def settings_from(flags: Mapping[str, Any], file: Path | None) -> Config:
+    """Return the server's settings, and warn on standard error if a settings file is ignored.
+    Raises ConfigError."""
+    config = load(flags, file=file)
+    if ignored := ignored_file(config, file):
+        report(f"Reading settings from {file}. {ignored} is ignored, because --config is given.")
+    return config
 
 
 def _command(act: Callable[..., Any], carry_out: Callable[..., Any]) -> Callable[..., None]:

@@ -6,8 +6,8 @@ import msgspec
 import typer
 from msgspec import Meta, Struct
 
-from tertulia.app.config import PREFIX, load
-from tertulia.cli.commands import Printed
+from tertulia.app.config import PREFIX
+from tertulia.cli.commands import Printed, settings_from
 from tertulia.cli.commands import show as print_
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.service.config import (
@@ -44,7 +44,7 @@ def config(
     TERTULIA_…_FILE names a file that contains the value, such as a secret. A systemd credential
     named tertulia.SETTING works, too.
     """
-    settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
+    settings = settings_from({"data_dir": data_dir, "database_url": database_url}, config)
     if show:
         values = msgspec.structs.asdict(_masked(settings))
         lines = [f"{name} = {_toml(value)}" for name, value in values.items()]

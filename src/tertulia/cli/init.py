@@ -13,7 +13,7 @@ from tertulia.app.config import ConfigError, load
 from tertulia.app.founding import opened_log, opened_vault
 from tertulia.cli import mail
 from tertulia.cli.accounts import Account, account_of
-from tertulia.cli.commands import report, show
+from tertulia.cli.commands import report, settings_from, show
 from tertulia.cli.errors import CommandFailed, UsageError
 from tertulia.cli.first_steps import facts_of, lines_of, next_steps
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir, Password
@@ -60,7 +60,7 @@ def init(
     backups.
     """
     flags = {"data_dir": data_dir, "database_url": database_url}
-    settings = load(flags, file=config)
+    settings = settings_from(flags, config)
     asking = can_be_asked() and not yes and not as_json
     if asking and founding.is_founded(settings):
         raise Refused("An organization already exists here. Nothing was changed.")

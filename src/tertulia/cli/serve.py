@@ -21,7 +21,7 @@ import typer
 
 from tertulia.app import logs
 from tertulia.app.bootstrap import Bootstrap
-from tertulia.app.config import load, of_services
+from tertulia.app.config import ignored_file, load, of_services
 from tertulia.app.first_run import setup_address
 from tertulia.app.serving.http_server import Certificates, Server
 from tertulia.app.serving.listening import opened, with_port_of
@@ -147,6 +147,10 @@ def serve(
     if place is not None:
         _work(settings, place, demo=demo)
         return
+    if ignored := ignored_file(settings, config):
+        logging.getLogger("tertulia.settings").warning(
+            "%s is ignored, because --config is given: %s", ignored, config
+        )
     _certificates(settings)  # Fail early if they can't be used.
     with opened(settings, os.environ) as (listener, path):
         residents = _residents_apart(settings) if demo else []

@@ -12,7 +12,7 @@ import msgspec
 import typer
 from msgspec import Struct
 
-from tertulia.app.config import load
+from tertulia.cli.commands import settings_from
 from tertulia.cli.errors import CommandFailed, UsageError
 from tertulia.cli.options import AsJson, ConfigFile, DataDir, finite
 from tertulia.cli.tables import table
@@ -112,7 +112,7 @@ def top(
     metrics_allowed. The processes of one server are all included. Use --url for servers on other
     machines. Press Ctrl-C to stop. With --json, prints one object per line for each update.
     """
-    places = url or [_own_address(load({"data_dir": data_dir}, file=config))]
+    places = url or [_own_address(settings_from({"data_dir": data_dir}, config))]
     before = _scraped(places)
     if not before.samples:
         raise CommandFailed(" ".join(before.unreachable) or "The server returned no metrics.")

@@ -133,8 +133,14 @@ class ServerSettings(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     ] = ""
     secret: Annotated[
         str,
+        # Installations from before this limit keep a shorter one in the file `secret`.
+        _matching(
+            "^(|.{32,})$",
+            "empty or at least 32 random characters, such as `openssl rand -hex 32` prints",
+        ),
         SECRET,
-        "Secret that encrypts API keys in the database; the same on every node. Empty: the file"
+        "Secret, of at least 32 random characters, that encrypts API keys in the database; the same"
+        " on every node. Empty: the file"
         " `secret` in the data directory, which is created with the organization.",
     ] = ""
     dev: Annotated[
