@@ -110,7 +110,7 @@ class LdapServer:
 def ldap_server(authority: Authority, place: Path, options: str = "") -> Iterator[LdapServer]:
     """Run a directory with a certificate of the authority for this machine. Skips the test if it
     isn't installed."""
-    pytest.importorskip("ldap3", reason="needs the extra tertulia[ldap]")
+    pytest.importorskip("ldap3", reason="needs the extra ldap")
     if _SLAPD is None:
         pytest.skip("needs slapd (apt-get install slapd)")
     authority.server("localhost")

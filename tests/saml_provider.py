@@ -53,7 +53,7 @@ class SamlIdp:
     certificate: str = field(init=False)
 
     def __post_init__(self) -> None:
-        pytest.importorskip("onelogin.saml2.auth", reason="needs the extra tertulia[saml]")
+        pytest.importorskip("onelogin.saml2.auth", reason="needs the extra saml")
         key = rsa.generate_private_key(65537, 2048)
         name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "id.example.com")])
         now = datetime.datetime.now(datetime.UTC)

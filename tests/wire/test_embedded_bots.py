@@ -451,4 +451,4 @@ async def test_only_configured_bots_are_offered(
         catalog.runnable.cache_clear()
         assert (await org["ben"].post("/register", **fetched)).ok["realm_embedded_bots"] == []
         reply = await org["ben"].post("/bots", **asked, service_name="giphy")
-        assert "tertulia[bots]" in reply.refused()["msg"]
+        assert "the extra `bots`" in reply.refused()["msg"]

@@ -44,7 +44,7 @@ async def test_a_request_a_commit_and_a_read_are_spans(
     assert sent.resource.attributes["service.name"] == "tertulia"
     assert sent.resource.attributes["service.instance.id"] == "here"
     commit = by_name["tertulia.commit"]
-    assert (commit.attributes or {})["tertulia.commands"] == 1
+    assert (commit.attributes or {})["tertulia.commands"] >= 1  # A job can share it.
     fetched = [span for span in spans if span.name == "GET /api/v1/messages"]
     assert [dict(s.attributes or {})["http.response.status_code"] for s in fetched] == [200, 400]
     reads = [span for span in spans if span.name == "tertulia.read"]
@@ -73,6 +73,6 @@ def test_tracing_that_is_enabled_but_not_installed_is_reported(
 ) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter", None)
     tracing.begin({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}, "here")
-    assert "install tertulia[tracing]" in caplog.text
+    assert "the extra `tracing` isn't installed" in caplog.text
     with tracing.span("nothing") as span:
         assert span is None

@@ -60,7 +60,7 @@ def not_offered(setting: str) -> Mapping[str, str]:
     if not names:
         return {}
     if not is_installed():
-        reason = "the package zulip_bots isn't installed: run pip install 'tertulia[bots]'"
+        reason = "the extra `bots` isn't installed"
         return dict.fromkeys(names, reason)
     missing = "no such bot exists, or a package that it needs isn't installed"
     programs = runnable()
@@ -77,7 +77,7 @@ def require(setting: str, name: str, settings: Mapping[str, str]) -> Program:
         )
     if not is_installed():
         raise Refused(
-            "This server can't run embedded bots because tertulia[bots] isn't installed. Ask"
+            "This server can't run embedded bots because the extra `bots` isn't installed. Ask"
             " its operator to install it."
         )
     program = offered(setting).get(name)

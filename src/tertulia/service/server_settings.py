@@ -451,7 +451,7 @@ class ServerSettings(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     embedded_bots: Annotated[
         str,
         "Bots of the zulip_bots package that people can run on this server, each in a separate"
-        " process: names separated by commas, or all. Requires pip install 'tertulia[bots]'."
+        " process: names separated by commas, or all. Requires the extra `bots`."
         " Empty: none.",
     ] = ""
     web_push: Annotated[

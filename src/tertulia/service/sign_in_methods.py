@@ -246,7 +246,7 @@ class SamlMethod(SignInMethod, kw_only=True, frozen=True, tag="saml"):
     def check(self) -> None:
         _require_file("metadata_file", self.metadata_file)
         if importlib.util.find_spec("onelogin") is None:
-            raise ValueError("kind saml needs another package: pip install 'tertulia[saml]'")
+            raise ValueError("kind saml requires the extra `saml`, which isn't installed")
 
 
 class LdapMethod(SignInMethod, kw_only=True, frozen=True, tag="ldap"):
@@ -299,7 +299,7 @@ class LdapMethod(SignInMethod, kw_only=True, frozen=True, tag="ldap"):
         if self.group_base and "{dn}" not in self.group_filter:
             raise ValueError("group_filter: it must contain {dn}")
         if importlib.util.find_spec("ldap3") is None:
-            raise ValueError("kind ldap needs another package: pip install 'tertulia[ldap]'")
+            raise ValueError("kind ldap requires the extra `ldap`, which isn't installed")
 
 
 RESERVED: Final = frozenset({"code", "link", "passkey", "password", "scim", "token"})

@@ -1,7 +1,7 @@
 """OpenTelemetry spans, and how long requests wait for clients and the database.
 
 Nothing is loaded, and a span costs next to nothing, unless OpenTelemetry's environment variables
-(`OTEL_EXPORTER_OTLP_ENDPOINT`, …) say where to send spans and `tertulia[tracing]` is installed.
+(`OTEL_EXPORTER_OTLP_ENDPOINT`, …) say where to send spans and the extra `tracing` is installed.
 """
 
 import logging
@@ -50,7 +50,7 @@ def begin(variables: Mapping[str, str], node: str) -> None:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
         logger.warning(
-            "tracing is on, but its packages are missing; install tertulia[tracing]",
+            "tracing is on, but the extra `tracing` isn't installed",
             extra={"fields": {"reason": error}},
         )
         return
