@@ -18,7 +18,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -148,6 +148,63 @@ class Enter:
     ) -> "subprocess.CompletedProcess[str]":
         environment = {**stage.environment, **(more or {})}
         return subprocess.run(self.words(command, stage), env=environment, text=True, check=False)
+
+
+_BOOT = """
+set -e
+mount --bind "$0" "$0"
+mount -t proc proc "$0/proc"
+mount -t sysfs -o ro sysfs "$0/sys"
+mount -t cgroup2 cgroup2 "$0/sys/fs/cgroup"
+mount -t tmpfs -o mode=755 tmpfs "$0/run"
+mount -t tmpfs -o mode=755 tmpfs "$0/dev"
+for name in null zero full random urandom tty; do
+    touch "$0/dev/$name"; mount --bind "/dev/$name" "$0/dev/$name"
+done
+touch "$0/dev/console"; mount --bind /dev/null "$0/dev/console"
+mkdir "$0/dev/shm"; mount -t tmpfs tmpfs "$0/dev/shm"
+ln -s /proc/self/fd "$0/dev/fd"
+exec chroot "$0" env -i container=podman PATH=/usr/sbin:/usr/bin:/sbin:/bin \\
+    /lib/systemd/systemd --system --log-target=null
+"""
+"""Makes systemd the first process of the root in $0."""
+
+
+@contextmanager
+def booted(stage: Stage) -> Iterator[Callable[..., "subprocess.CompletedProcess[str]"]]:
+    """Run systemd as the first process of the stage's root, with a network of its own. Yields what
+    runs a command there."""
+    mounts = Path("/proc/mounts").read_text().splitlines()
+    where = next(Path(one.split()[1]) for one in mounts if one.split()[2] == "cgroup2")
+    group = where / f"tertulia-try-{os.getpid()}"
+    group.mkdir()
+    apart = ["--mount", "--pid", "--fork", "--cgroup", "--uts", "--ipc", "--net"]
+    process = subprocess.Popen(
+        [program("unshare"), *apart, "--kill-child=KILL", "sh", "-c", _BOOT, str(stage.root)],
+        preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid())) and None,
+    )
+
+    def inside(*command: str) -> "subprocess.CompletedProcess[str]":
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        first = children.read_text().split()
+        words = [program("nsenter"), "-t", first[0] if first else "0", "-mpnCr"]
+        return subprocess.run(
+            [*words, *command], capture_output=True, text=True, check=False, env=stage.environment
+        )
+
+    try:
+        deadline = time.monotonic() + SECONDS
+        while inside("systemctl", "is-system-running").stdout.strip() not in {
+            "running",
+            "degraded",
+        }:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise SystemExit("systemd doesn't start in this root.")
+            time.sleep(0.2)  # Another process: only asking tells.
+        yield inside
+    finally:
+        process.kill()
+        process.wait()
 
 
 def answer(path: str, form: dict[str, str] | None = None, key: str = "") -> tuple[int, str]:

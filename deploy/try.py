@@ -8,7 +8,8 @@ Each stage gets a root file system of its own, made from the distribution's pack
 its steps run there, as they are written in the Containerfile. Then the entry point is started with
 a root that cannot be written, as the user that the file names, and with no more than /data and
 /tmp of its own. Looked at are the health check, the first page, an organization, a message, and
-whether it ends when it is told. The files of systemd are checked in such a root as well.
+whether it ends when it is told. The files of systemd are checked in such a root as well, and
+systemd boots there and runs what `tertulia init --systemd` installs.
 
 What it needs, `deploy/roots.py` says.
 """
@@ -26,12 +27,14 @@ from pathlib import Path
 
 from roots import (
     HERE,
+    PASSWORD,
     PORT,
     SECONDS,
     Enter,
     Stage,
     answer,
     arguments_of,
+    booted,
     entered,
     found_organization,
     key_of,
@@ -233,6 +236,91 @@ def try_units(builder: Builder, stage: Stage) -> None:
             ["systemd-analyze", "security", "--offline=yes", "--threshold=20", paths[0]], own
         )
         require(rated.returncode == 0, "systemd finds it hardened (exposure of 2.0 at most)")
+    try_service(builder, stage)
+
+
+SETTINGS = """external_url = "https://localhost"
+host = "127.0.0.1"
+port = 443
+backup_to = "/srv/backups"
+tls_cert = "/etc/chat/cert.pem"
+tls_key = "/etc/chat/key.pem"
+"""
+
+
+def try_service(builder: Builder, stage: Stage) -> None:
+    """Boot systemd, and let it run what `tertulia init --systemd` installs."""
+    own, where = Stage("", stage.root), ("--data-dir", "/srv/chat")
+    with entered(stage, builder.bound, network=True) as enter:
+        line = "apt-get install -qq -y --no-install-recommends dbus passwd openssl curl >/dev/null"
+        enter(["/bin/sh", "-ec", line], own).check_returncode()
+        for directory in ("chat", "tertulia"):
+            (stage.root / "etc" / directory).mkdir(mode=0o700, exist_ok=True)
+        (stage.root / "etc/tertulia/tertulia.toml").write_text(SETTINGS)
+        enter(["/bin/sh", "-ec", CERTIFICATE], own).check_returncode()
+    with booted(stage) as inside:
+        who = ("--org", "Café", "--email", "ann@example.com", "--full-name", "Ann")
+        config = ("--config", "/etc/tertulia/tertulia.toml")
+        init = ("/opt/tertulia/bin/tertulia", "init", "--systemd", "--yes", *where, *config)
+        installed = inside(*init, *who, "--password", PASSWORD)
+        require(
+            installed.returncode == 0,
+            "init --systemd" + installed.stderr * (installed.returncode != 0),
+        )
+        names = ("tertulia.service", "tertulia-certificate.path")
+        enabled = inside("systemctl", "enable", "--now", *names)
+        require(enabled.returncode == 0, "it starts" + enabled.stderr)
+        ready = (
+            "curl",
+            "-sSk",
+            "--fail",
+            "--retry",
+            "20",
+            "--retry-connrefused",
+            "https://localhost/ready",
+        )
+        require(inside(*ready).returncode == 0, "it's ready on port 443")
+
+        def serving() -> str:
+            return inside("systemctl", "show", "--value", "-p", "MainPID", names[0]).stdout.strip()
+
+        first = serving()
+        status = inside("cat", f"/proc/{first}/status").stdout
+        user = inside("id", "-u", "tertulia").stdout.strip()
+        require(f"Uid:\t{user}\t{user}" in status and user != "0", "as its own user")
+        for path, can in (
+            ("/srv/backups/x", True),
+            ("/srv/chat/x", True),
+            ("/etc/x", False),
+            ("/srv/x", False),
+        ):
+            tried = inside(
+                "nsenter", "-t", first, "-m", "setpriv", f"--reuid={user}", "touch", path
+            )
+            require((tried.returncode == 0) is can, f"it {'can' if can else 'cannot'} write {path}")
+        inside("rm", "-f", "/srv/backups/x", "/srv/chat/x")
+        made = inside(
+            "runuser", "-u", "tertulia", "--", init[0], "backups", "make", *where, *config
+        )
+        require(made.returncode == 0, "a backup is made" + made.stderr * (made.returncode != 0))
+        require(inside("/bin/sh", "-ec", CERTIFICATE).returncode == 0, "the certificate is renewed")
+        deadline = time.monotonic() + SECONDS
+        while serving() in {first, "0"} and time.monotonic() < deadline:
+            time.sleep(0.5)  # Another process: only asking tells.
+        require(serving() != first, "and the service restarted with it")
+        require(inside(*ready).returncode == 0, "it's ready again")
+        again = inside(*init)
+        require(again.returncode == 0, "init --systemd again updates the service")
+        require(inside("systemctl", "stop", names[0]).returncode == 0, "it stops")
+        log = inside("journalctl", "-u", "tertulia").stdout
+        require("Traceback" not in log, "no mistake in its log" + log * ("Traceback" in log))
+
+
+CERTIFICATE = (
+    "cd /etc/chat && openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=localhost"
+    " -keyout new.key -out new.pem 2>/dev/null && mv new.key key.pem && mv new.pem cert.pem"
+)
+"""What a program that renews certificates does."""
 
 
 def main() -> None:

@@ -47,6 +47,8 @@ tertulia_node_stale{node="b"} 1
 # TYPE tertulia_mails_waiting gauge
 tertulia_mails_waiting{node="a"} 1
 tertulia_mails_waiting{node="b"} 1
+# TYPE tertulia_pushes_waiting gauge
+tertulia_pushes_waiting{node="a"} 2
 # TYPE tertulia_job_in_trouble gauge
 tertulia_job_in_trouble{node="a",job="mails"} 1
 tertulia_job_in_trouble{node="a",job="files"} 0
@@ -68,7 +70,7 @@ def test_figures_are_computed_between_two_scrapes() -> None:
     assert row.split()[:4] == ["a", "serving", "2.5", "-"]
     assert "11 s" in row
     assert rest == [
-        "Pending: 1 email.",
+        "Pending: 1 email, 2 push notifications.",
         "Failing jobs (see the log): mails.",
         "No server answers at c.",
     ]
@@ -84,7 +86,7 @@ def test_server_on_this_machine_is_shown(tmp_path: Path) -> None:
         assert node["state"] == "serving"
         assert node["cpu"] is not None
         assert found["mails"] == 0
-        text = run("top", "--url", address, *looks).stdout
+        text = run("top", "--data-dir", str(place.data_dir), *looks).stdout  # Finds the port.
         assert node["node"] in text
     socket = tmp_path / "http"
     (place.data_dir / "tertulia.toml").write_text(f'unix_socket = "{socket}"\n')

@@ -3,23 +3,27 @@
 import asyncio
 import json
 import re
+import shutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import httpx
 import msgspec
 import pytest
+import yaml  # type: ignore[import-untyped]  # has no types
 from prometheus_client.parser import text_string_to_metric_families
 
 from tertulia.app.composition import asgi
 from tertulia.service.config import Config
+from tertulia.store import backups
 from tertulia.store.database import DatabaseUnavailable
 from tertulia.wire.http.node import OTHERS, RequestMeasures
 from tertulia.wire.metrics import families, page
 from tertulia.wire.metrics.families import Family, NodeMetrics, Sample
 from tertulia.wire.protocol.connections import ConnectionLimits, Connections, HttpGauges
 from tertulia.wire.protocol.load import Load
-from tests.support import Organization, until
+from tests.support import Organization, new_organization, until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -37,12 +41,16 @@ async def scraped(org: Organization) -> dict[tuple[str, frozenset[tuple[str, str
     }
 
 
-async def test_the_dashboard_uses_existing_metrics(org: Organization) -> None:
-    """Each metric and label in `deploy/grafana.json` is in /metrics."""
-    await org["ann"].get("/users/me")
+async def test_the_dashboard_and_the_alerts_use_existing_metrics(config: Config) -> None:
+    """Each metric and label in `deploy/grafana.json` and `deploy/alerts.yaml` is in /metrics."""
     limits = ConnectionLimits(most=1, of_one_address=1, trusted="", least_rate=0)
-    org.node.gauges.append(HttpGauges(Load(1.0), Connections(limits)))
-    text = (await org.http.get("/metrics")).text
+    async with new_organization(
+        msgspec.structs.replace(config, backup_to="/dev/null/backups")
+    ) as org:
+        await org["ann"].get("/users/me")
+        server = HttpGauges(Load(1.0), Connections(limits), lambda: 5.0)
+        org.node.gauges.append(server)
+        text = (await org.http.get("/metrics")).text
     found = list(text_string_to_metric_families(text))
     ending = {"counter": "_total", "histogram": "_bucket"}
     names = {family.name + ending.get(family.type, "") for family in found}
@@ -51,16 +59,45 @@ async def test_the_dashboard_uses_existing_metrics(org: Organization) -> None:
     labels = {"exported_job" if name == "job" else name for name in labels} | {"le"}
     board = json.loads((ROOT / "deploy" / "grafana.json").read_text(encoding="utf-8"))
     targets = [target for panel in board["panels"] for target in panel.get("targets", ())]
+    alerts = yaml.safe_load((ROOT / "deploy" / "alerts.yaml").read_text(encoding="utf-8"))
+    rules = [rule["expr"] for group in alerts["groups"] for rule in group["rules"]]
     assert len(targets) > 20
+    for expression in (*(target["expr"] for target in targets), *rules):
+        asked = set(re.findall(r"\b(?:tertulia|process)_[a-z_]+", expression))
+        assert asked or expression.startswith("up{")
+        assert asked <= names, expression
+        shown = re.findall(r"by \(([^)]*)\)", expression)
+        assert {name.strip() for one in shown for name in one.split(",")} <= labels, expression
     for target in targets:
-        asked = set(re.findall(r"\b(?:tertulia|process)_[a-z_]+", target["expr"]))
-        assert asked
-        assert asked <= names, target["expr"]
         shown = re.findall(r"by \(([^)]*)\)", target["expr"])
         used = {name.strip() for one in shown for name in one.split(",")}
-        assert used <= labels, target["expr"]
         assert set(re.findall(r"{{(\w+)}}", target["legendFormat"])) <= used, target["expr"]
     assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
+
+
+def test_alerts_fire_when_they_should() -> None:
+    if (promtool := shutil.which("promtool")) is None:
+        pytest.skip("promtool, of Prometheus, isn't installed")
+    rules = ROOT / "deploy" / "alerts_test.yaml"
+    tested = subprocess.run([promtool, "test", "rules", str(rules)], capture_output=True, text=True)
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+
+
+async def test_the_last_backup_is_measured(config: Config) -> None:
+    def figures(text: str) -> list[float]:
+        found = re.findall(r"^tertulia_last_backup_\w+{[^}]*} (\S+)$", text, re.MULTILINE)
+        return list(map(float, found))
+
+    async with new_organization(
+        msgspec.structs.replace(config, backup_to="/dev/null/backups")
+    ) as org:
+        assert figures((await org.http.get("/metrics")).text) == [0, 0]
+        await org.node.store.write(lambda c: backups.set_last_backup(c, (1.5e9, 4096)))
+        assert figures((await org.http.get("/metrics")).text) == [1.5e9, 4096]
+
+
+async def test_backups_are_not_measured_if_they_are_off(org: Organization) -> None:
+    assert "tertulia_last_backup" not in (await org.http.get("/metrics")).text
 
 
 def labelled(**labels: str) -> frozenset[tuple[str, str]]:

@@ -79,8 +79,8 @@ async def test_owners_see_the_time_of_the_last_backup(
     org: Organization, hours: int | None, expected: dict[str, Any]
 ) -> None:
     assert (await org["ann"].get("/nodes")).ok["backups"] is None
-    at = None if hours is None else NOW - hours * 3600
-    await org.node.store.write(lambda c: backups.set_last_backup_at(c, at))
+    last = None if hours is None else (NOW - hours * 3600, 5)
+    await org.node.store.write(lambda c: backups.set_last_backup(c, last))
     backing_up = msgspec.structs.replace(org.node.config, backup_to="/backups")
     node = dataclasses.replace(org.node, config=backing_up, clock=lambda: NOW)
     call = Call(node=node, user_id=org["ann"].user_id, client="", request=Request({"type": "http"}))

@@ -12,6 +12,7 @@ from tertulia.app.acting import opened_caller
 from tertulia.app.config import ConfigError, load
 from tertulia.app.founding import opened_log, opened_vault
 from tertulia.cli import mail
+from tertulia.cli import systemd as units
 from tertulia.cli.accounts import Account, account_of
 from tertulia.cli.commands import report, settings_from, show
 from tertulia.cli.errors import CommandFailed, UsageError
@@ -44,6 +45,15 @@ def init(
             "--yes", help="Don't ask anything. Settings without an option keep their values."
         ),
     ] = False,
+    systemd: Annotated[
+        bool,
+        typer.Option(
+            "--systemd",
+            help="Also install a systemd service, with what the settings need: access to backups,"
+            " to the certificate, and to port 443. Requires root. For an existing organization,"
+            " only install or update the service.",
+        ),
+    ] = False,
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
@@ -62,6 +72,11 @@ def init(
     flags = {"data_dir": data_dir, "database_url": database_url}
     settings = settings_from(flags, config)
     asking = can_be_asked() and not yes and not as_json
+    if systemd:
+        units.require_possible(settings)
+        if founding.is_founded(settings):
+            say(*units.install(settings, settings_file.place_of(settings, config)))
+            return
     if asking and founding.is_founded(settings):
         raise Refused("An organization already exists here. Nothing was changed.")
     org = _given_or_asked(org, "--org", "Organization name", names.realm_name, asking=asking)
@@ -80,6 +95,8 @@ def init(
         show(owner.printed(), as_json=as_json)
         if not as_json:
             _show_first_steps(settings, owner.email)
+        if systemd:
+            say(*units.install(settings, settings_file.place_of(settings, config)))
         return
     new = _NewSettings(flags, config)
     _ask_for_address(new)
@@ -96,6 +113,8 @@ def init(
         show(owner.printed(with_key=False), as_json=False)
         say("")
         _show_first_steps(new.config, owner.email)
+        if systemd:
+            say("", *units.install(new.config, settings_file.place_of(new.config, config)))
 
 
 def _given_or_asked(

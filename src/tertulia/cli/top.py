@@ -1,6 +1,8 @@
 """`tertulia top`: what the nodes are doing, from `/metrics`, without Prometheus."""
 
+import contextlib
 import math
+import socket
 import sys
 import time
 from collections import defaultdict
@@ -12,12 +14,15 @@ import msgspec
 import typer
 from msgspec import Struct
 
+from tertulia.app.founding import NoOrganization, founded_database
 from tertulia.cli.commands import settings_from
 from tertulia.cli.errors import CommandFailed, UsageError
 from tertulia.cli.options import AsJson, ConfigFile, DataDir, finite
 from tertulia.cli.tables import table
 from tertulia.model.numbers import counted
 from tertulia.service.config import Config
+from tertulia.store import nodes
+from tertulia.store.database import DatabaseError
 
 EXAMPLE = "Example: `tertulia top --data-dir data`, or `tertulia top --url http://10.0.0.7:9991`"
 ANSWER_SECONDS: Final = 5.0
@@ -66,6 +71,7 @@ class Figures(Struct, frozen=True, kw_only=True):
     """UNIX seconds."""
     nodes: list[NodeRow]
     mails: int | None
+    pushes: int | None
     notices: int | None
     service_calls: int | None
     jobs_in_trouble: list[str]
@@ -90,8 +96,8 @@ def top(
         list[str] | None,
         typer.Option(
             metavar="URL",
-            help="Address of a server. Can be repeated. Default: the server on this machine,"
-            " according to the settings.",
+            help="Address of a server. Can be repeated. Default: the servers of the organization"
+            " on this machine.",
         ),
     ] = None,
     interval: Annotated[
@@ -112,7 +118,7 @@ def top(
     metrics_allowed. The processes of one server are all included. Use --url for servers on other
     machines. Press Ctrl-C to stop. With --json, prints one object per line for each update.
     """
-    places = url or [_own_address(settings_from({"data_dir": data_dir}, config))]
+    places = url or _own_addresses(settings_from({"data_dir": data_dir}, config))
     before = _scraped(places)
     if not before.samples:
         raise CommandFailed(" ".join(before.unreachable) or "The server returned no metrics.")
@@ -128,15 +134,27 @@ def top(
         return
 
 
-def _own_address(settings: Config) -> str:
-    """The address that a server with these settings listens on."""
+def _own_addresses(settings: Config) -> list[str]:
+    """The addresses of the organization's servers on this machine. If none is running, or they
+    can't be listed, the one that a server with these settings listens on."""
     if settings.unix_socket:
-        return f"unix:{settings.unix_socket}"
-    if not settings.port:
+        return [f"unix:{settings.unix_socket}"]
+    ports = _ports_in_use(settings) or {settings.port}
+    if ports == {0}:
         raise UsageError("The port is 0, so the server picks one. Use --url.")
     scheme = "https" if settings.tls_cert else "http"
     host = _ANY_HOST.get(settings.host, settings.host)
-    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{settings.port}"
+    host = f"[{host}]" if ":" in host else host
+    return [f"{scheme}://{host}:{port}" for port in sorted(ports)]
+
+
+def _ports_in_use(settings: Config) -> set[int]:
+    with contextlib.suppress(NoOrganization, DatabaseError):
+        with founded_database(settings) as connection:
+            listed = nodes.list_nodes(connection)
+        here = socket.gethostname()
+        return {one.entry.port for one in listed if one.is_living and one.entry.host == here} - {0}
+    return set()
 
 
 def _scraped(places: Sequence[str]) -> Scrape:
@@ -204,6 +222,7 @@ def figures(before: Scrape, after: Scrape) -> Figures:
         at=round(time.time(), 3),
         nodes=nodes,
         mails=_waiting(every, "tertulia_mails_waiting"),
+        pushes=_waiting(every, "tertulia_pushes_waiting"),
         notices=_waiting(every, "tertulia_notices_waiting"),
         service_calls=_waiting(every, "tertulia_service_calls_waiting"),
         jobs_in_trouble=sorted(
@@ -315,6 +334,7 @@ def shown(figures: Figures) -> list[str]:
         counted(number, text, several)
         for number, text, several in (
             (figures.mails, "email", "emails"),
+            (figures.pushes, "push notification", "push notifications"),
             (figures.notices, "notification", "notifications"),
             (figures.service_calls, "service call", "service calls"),
         )

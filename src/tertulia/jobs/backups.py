@@ -36,10 +36,10 @@ def backups(node: Node) -> Job:
             )
         finally:
             await place.close()
-        last = backups[-1].at if backups else None
-        if last != await log.store.read(kept_backups.last_backup_at):
-            await log.store.write(lambda c: kept_backups.set_last_backup_at(c, last))
-        return last
+        last = (backups[-1].at, backups[-1].size) if backups else None
+        if last != await log.store.read(kept_backups.last_backup):
+            await log.store.write(lambda c: kept_backups.set_last_backup(c, last))
+        return last[0] if last else None
 
     async def once() -> float:
         now = log.clock()

@@ -196,6 +196,7 @@ def _identities(file: Path) -> list[Any]:
 OLD_SECONDS: Final = 50 * 3600.0
 """A last backup older than this means that one was missed, not just late."""
 _LAST: Final = "backups.last"
+_LAST_SIZE: Final = "backups.last_size"
 """The fact with the time of the last backup."""
 _NAME: Final = re.compile(r"tertulia-(\d{8}T\d{6}Z)\.zip(?:\.age)?")
 _TIME: Final = "%Y%m%dT%H%M%SZ"
@@ -227,17 +228,21 @@ async def stored_backups(place: Files) -> list[StoredBackup]:
     return sorted(backups, key=lambda backup: backup.at)
 
 
-def last_backup_at(connection: Connection) -> float | None:
-    """Return when the last known backup was made, or None."""
+def last_backup(connection: Connection) -> tuple[float, int] | None:
+    """Return when the last known backup was made, in UNIX seconds, and its size in bytes."""
     at = installation.value(connection, _LAST)
-    return None if at is None else float(at)
-
-
-def set_last_backup_at(connection: Connection, at: float | None) -> None:
     if at is None:
+        return None
+    return float(at), int(installation.value(connection, _LAST_SIZE) or 0)
+
+
+def set_last_backup(connection: Connection, last: tuple[float, int] | None) -> None:
+    if last is None:
         installation.forget(connection, _LAST)
+        installation.forget(connection, _LAST_SIZE)
     else:
-        installation.put(connection, _LAST, repr(at))
+        installation.put(connection, _LAST, repr(last[0]))
+        installation.put(connection, _LAST_SIZE, str(last[1]))
 
 
 def is_old(at: float | None, now: float) -> bool:

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
 
@@ -49,6 +50,8 @@ class Certificates:
         self._certificate = certificate
         self._key = key
         self._seen = self._stamp()
+        self.expires_at: float | None = None
+        """When the certificate expires, in UNIX seconds."""
         self.context = self._loaded()
 
     def refresh(self, *, is_told: bool = False) -> None:
@@ -103,7 +106,19 @@ class Certificates:
             raise ConfigError(
                 f"Setting tls_cert: can't read {self._certificate}: {error.strerror}."
             ) from None
+        self.expires_at = _expiry(self._certificate)
         return context
+
+
+def _expiry(certificate: str) -> float | None:
+    """Return when the first certificate in the file expires, or None if that can't be read."""
+    from cryptography import x509  # Imported here: only servers with TLS need it.
+
+    try:
+        found = x509.load_pem_x509_certificate(Path(certificate).read_bytes())
+    except (OSError, ValueError):  # OpenSSL, which decides, could use it.
+        return None
+    return found.not_valid_after_utc.timestamp()
 
 
 class _Encrypted(Exception):
@@ -178,7 +193,8 @@ class Server(uvicorn.Server):
         )
         bootstrap.broken = self._end
         bootstrap.draining = self._leave
-        bootstrap.observe(HttpGauges(load, self._connections))
+        expires = (lambda: certificates.expires_at) if certificates else (lambda: None)
+        bootstrap.observe(HttpGauges(load, self._connections, expires))
         self._house = bootstrap
         self._listener = listener
         self._ready = ready

@@ -101,7 +101,8 @@ async def get_nodes(call: Call) -> Nodes:
 async def _backups(call: Call) -> BackupsObject | None:
     if not call.node.config.backup_to:
         return None
-    last = await call.node.store.read(backups.last_backup_at)
+    last = await call.node.store.read(backups.last_backup)
+    at = last[0] if last else None
     return BackupsObject(
-        last_at=None if last is None else int(last), is_old=backups.is_old(last, call.now)
+        last_at=None if at is None else int(at), is_old=backups.is_old(at, call.now)
     )

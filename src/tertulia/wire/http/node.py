@@ -308,6 +308,10 @@ class ServerGauges(Protocol):
     def refused(self) -> int:
         """The number of requests refused because of overload."""
 
+    @property
+    def certificate_expires_at(self) -> float | None:
+        """When its certificate expires, in UNIX seconds; None without TLS."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class HttpNode(Node):

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from tertulia import __version__
 from tertulia.log.health import Histogram
+from tertulia.store import backups
 from tertulia.store.database import Connection
 from tertulia.wire.http.node import HttpNode
 
@@ -62,6 +63,7 @@ async def collect_metrics(node: HttpNode) -> NodeMetrics:
         *_request_metrics(node),
         *_job_metrics(node),
         *_process_metrics(),
+        *_disk_metrics(node),
         *await _waiting_metrics(node),
     ]
     return NodeMetrics(node.membership.name, families)
@@ -216,6 +218,12 @@ def _request_metrics(node: HttpNode) -> Iterator[Family]:
             "Requests refused because of overload.",
             server.refused,
         )
+        if server.certificate_expires_at is not None:
+            yield _gauge(
+                "tertulia_certificate_expires_timestamp_seconds",
+                "When the server's TLS certificate expires, in UNIX seconds.",
+                server.certificate_expires_at,
+            )
 
 
 def _job_metrics(node: HttpNode) -> Iterator[Family]:
@@ -261,20 +269,52 @@ _WAITING: Final = {
 async def _waiting_metrics(node: HttpNode) -> list[Family]:
     """Empty if the database doesn't respond in time."""
 
-    def count(connection: Connection) -> list[int]:
-        return [
+    def count(connection: Connection) -> tuple[list[int], tuple[float, int] | None]:
+        numbers = [
             int(connection.query(f"SELECT COUNT(*) FROM {table}")[0][0])  # noqa: S608 (a constant)
             for table in _WAITING
         ]
+        return numbers, backups.last_backup(connection)
 
     with contextlib.suppress(Exception):  # The other metrics are more important.
         async with asyncio.timeout(WAITING_SECONDS):
-            numbers = await node.store.read(count)
+            numbers, last = await node.store.read(count)
             return [
-                _gauge(*metric, number)
-                for metric, number in zip(_WAITING.values(), numbers, strict=True)
+                *(
+                    _gauge(*metric, number)
+                    for metric, number in zip(_WAITING.values(), numbers, strict=True)
+                ),
+                *_backup_metrics(node, last),
             ]
     return []
+
+
+def _backup_metrics(node: HttpNode, last: tuple[float, int] | None) -> Iterator[Family]:
+    """Without a backup, the time is 0, so that alerts see it. Empty if backups are off."""
+    if not node.config.backup_to:
+        return
+    at, size = last or (0.0, 0)
+    yield _gauge(
+        "tertulia_last_backup_timestamp_seconds",
+        "When the last tested backup was made, in UNIX seconds; 0 for never.",
+        at,
+    )
+    yield _gauge("tertulia_last_backup_bytes", "Size of the last tested backup.", size)
+
+
+def _disk_metrics(node: HttpNode) -> Iterator[Family]:
+    with contextlib.suppress(OSError):
+        found = os.statvfs(node.config.data_path)
+        yield _gauge(
+            "tertulia_disk_free_bytes",
+            "Free space in the file system of the data directory.",
+            found.f_bavail * found.f_frsize,
+        )
+        yield _gauge(
+            "tertulia_disk_size_bytes",
+            "Size of the file system of the data directory.",
+            found.f_blocks * found.f_frsize,
+        )
 
 
 def _process_metrics() -> Iterator[Family]:

@@ -376,6 +376,7 @@ class HttpGauges:
 
     load: Load
     of_connections: Connections
+    certificate_expires: Callable[[], float | None] = lambda: None
 
     @property
     def connections(self) -> int:
@@ -388,3 +389,7 @@ class HttpGauges:
     @property
     def refused(self) -> int:
         return self.load.all_refused
+
+    @property
+    def certificate_expires_at(self) -> float | None:
+        return self.certificate_expires()
