@@ -54,7 +54,7 @@ PAGES = (
 )
 CODE = ("src/tertulia", "tests", "bench")
 TEXTS = sorted(
-    [*(ROOT / "web" / "words" / "en").glob("*.json"), ROOT / "src/tertulia/outbound/texts/en.json"]
+    [*(ROOT / "web" / "words" / "en").glob("*.json"), ROOT / "src/tertulia/texts/en.json"]
 )
 
 

@@ -262,7 +262,7 @@ async def test_failing_export_is_given_up_and_the_person_is_told(
     assert (await ben.post("/users/me/data_export")).ok
     await exports(org.node).once()
     (event,) = await listener.events()
-    assert "couldn't be exported" in event["message"]["content"]
+    assert "couldn’t be exported" in event["message"]["content"]
     assert "secret reason" not in event["message"]["content"]
     monkeypatch.undo()
     assert (await ben.post("/users/me/data_export")).ok, "a failed one doesn't count"

@@ -55,6 +55,31 @@ async def test_a_reminder_is_stored_like_a_direct_message_to_oneself(org: Organi
     assert await reminders(org["ann"]) == []
 
 
+async def test_the_server_s_messages_are_in_their_reader_s_language(config: Config) -> None:
+    """Those to a channel are in the organization's."""
+    async with timed(config) as (org, clock):
+        await org["ann"].patch("/realm", default_language="fr")
+        await org["ben"].patch("/settings", default_language="de")
+        await org.channel("lounge", "ann")
+        message = await org["ann"].send("lounge", "tea", "Buy milk")
+        await org["ann"].patch(f"/messages/{message}", topic="coffee", propagate_mode="change_all")
+        await org["ann"].post(
+            "/users/me/subscriptions",
+            subscriptions=[{"name": "lounge"}],
+            principals=[org["ben"].user_id],
+        )
+        await remind(org, "ben", message)
+        clock.ahead += 61
+        await org.tick()
+        told = "\n".join(await told_by_bot(org["ben"]))
+        assert "hat dich zum Kanal #**lounge** hinzugefügt." in told
+        assert f"Du wolltest an #**lounge>coffee@{message}** erinnert werden." in told
+        window = {"anchor": "newest", "num_before": 1, "num_after": 0}
+        narrow = [{"operator": "channel", "operand": "lounge"}]
+        (last,) = (await org["ann"].get("/messages", **window, narrow=narrow)).ok["messages"]
+        assert "a déplacé ce sujet" in last["content"]
+
+
 async def test_reminders_are_listed_by_time(org: Organization) -> None:
     await org.channel("lounge", "ann")
     message, at = await org["ann"].send("lounge", "t", "x"), later(org)

@@ -563,7 +563,7 @@ async def test_a_failed_message_is_reported_to_its_author(config: Config, why: s
         assert update["scheduled_message"]["scheduled_message_id"] == made
         assert told["message"]["sender_id"] == NOTIFICATION_BOT
         assert told["message"]["type"] == "private"
-        assert "couldn't be sent" in told["message"]["content"]
+        assert "couldn’t be sent" in told["message"]["content"]
         assert len(await messages(org["ann"])) == before
         assert [one["failed"] for one in await scheduled(org["ben"])] == [True]
 

@@ -12,7 +12,7 @@ from tertulia.model.messages import Message
 from tertulia.model.reactions import EmojiKind, Reaction
 from tertulia.outbound.mail_templates import templates
 from tertulia.outbound.readable_html import page_html
-from tertulia.outbound.texts import language_of, texts
+from tertulia.texts import language_of, texts
 
 Addressed = Callable[[str], str | None]
 """Returns the URL that replaces one of a message, or None to leave it out."""

@@ -10,8 +10,8 @@ from msgspec import Struct, structs
 from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.mail import Mail, MailKind, Unsubscribing
 from tertulia.model.users import Credential
-from tertulia.outbound.texts import language_for, language_of, texts
 from tertulia.state.state import State
+from tertulia.texts import language_for, language_of, texts
 
 if TYPE_CHECKING:
     import jinja2

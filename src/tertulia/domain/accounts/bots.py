@@ -11,10 +11,8 @@ from msgspec import UNSET, Struct, UnsetType
 from tertulia.domain import channel_access, names, permissions, quotas
 from tertulia.domain.accounts import deactivation, personal, users
 from tertulia.domain.messages import bot_messages
-from tertulia.domain.messages.bot_messages import BotMessage, Render
-from tertulia.domain.messages.sending import ToPeople
+from tertulia.domain.messages.bot_messages import Render
 from tertulia.model.errors import Refused
-from tertulia.model.numbers import counted
 from tertulia.model.users import Bot, BotKind, Credential, NewApiKey, Role, User
 from tertulia.model.webhooks import EmbeddedService, IncomingOptions, OutgoingService, ServiceFormat
 from tertulia.state.decision import CommandContext, Decision
@@ -267,12 +265,9 @@ def notify_of_failures(
     owner = context.state.users.get(bot.bot.owner_id) if bot and bot.bot else None
     if bot is None or owner is None or not owner.is_active:
         return Decision(None)
-    text = (
-        f"The service of your bot @_**{bot.full_name}|{bot.id}** has failed several times: {reason}"
-        f" {counted(waiting, 'message waits', 'messages wait')} for it. Tertulia retries"
-        " each message for one day."
-    )
-    bot_message = BotMessage(ToPeople(frozenset({owner.id})), text)
+    words = bot_messages.words_of(context.state, owner.id)
+    text = words("service_failing", bot=bot_messages.person(bot), reason=reason, count=waiting)
+    bot_message = bot_messages.to_user(owner.id, text)
     return Decision(None, bot_messages.post(context, [bot_message], render))
 
 

@@ -5,8 +5,7 @@ from typing import Final
 import msgspec
 
 from tertulia.domain.messages import bot_messages
-from tertulia.domain.messages.bot_messages import BotMessage, Render
-from tertulia.domain.messages.sending import ToPeople
+from tertulia.domain.messages.bot_messages import Render
 from tertulia.model.changes import AnyChange, DataExportSet, DataExportsRemoved
 from tertulia.model.errors import NoSuchItem, NotPermitted, Refused, TooOften
 from tertulia.model.exports import DataExport, ExportKind
@@ -77,14 +76,6 @@ def _own(state: State, user_id: int) -> list[DataExport]:
 
 # As the server
 
-_READY: Final = (
-    "Your data export is ready. Download it in your settings, under **Your data**, within"
-    f" {KEPT_DAYS} days. Then it's deleted."
-)
-_FAILED: Final = (
-    "Your data couldn't be exported: {reason} Try again, or ask an administrator for help."
-)
-
 
 def pending(state: State) -> DataExport | None:
     """Return the oldest pending export."""
@@ -101,7 +92,7 @@ def finished(
     if export is None or not export.is_pending:
         return Decision(False)
     done = msgspec.structs.replace(export, finished_at=int(context.now), path=path, size=size)
-    return Decision(True, _ended(context, done, _READY, render))
+    return Decision(True, _ended(context, done, render, "export_ready", days=KEPT_DAYS))
 
 
 def failed(context: CommandContext, export_id: int, reason: str, render: Render) -> Decision[None]:
@@ -110,17 +101,17 @@ def failed(context: CommandContext, export_id: int, reason: str, render: Render)
     if export is None or not export.is_pending:
         return Decision(None)
     done = msgspec.structs.replace(export, failed_at=int(context.now), reason=reason)
-    return Decision(None, _ended(context, done, _FAILED.format(reason=reason), render))
+    return Decision(None, _ended(context, done, render, "export_failed", reason=reason))
 
 
 def _ended(
-    context: CommandContext, export: DataExport, text: str, render: Render
+    context: CommandContext, export: DataExport, render: Render, name: str, **facts: object
 ) -> list[AnyChange]:
     changes: list[AnyChange] = [DataExportSet(export=export)]
     user = context.state.users[export.user_id]
     if export.kind is ExportKind.PERSON and user.is_active:
-        message = BotMessage(ToPeople(frozenset({user.id})), text)
-        changes += bot_messages.post(context, [message], render)
+        text = bot_messages.words_of(context.state, user.id)(name, **facts)
+        changes += bot_messages.post(context, [bot_messages.to_user(user.id, text)], render)
     return changes
 
 

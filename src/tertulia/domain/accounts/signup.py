@@ -216,16 +216,16 @@ def _channels(state: State, invitation: Invitation | None) -> list[Channel]:
 
 def _bot_messages(state: State, user: User, invitation: Invitation | None) -> Iterable[BotMessage]:
     """Yield the welcome message, one to the inviter, and an announcement, as configured."""
-    yield BotMessage(ToPeople(frozenset({user.id})), _welcome_of(state, invitation), WELCOME_BOT)
-    who = bot_messages.person(user)
+    yield _welcome(state, user, _welcome_text(state, invitation))
+    words, who = bot_messages.words_of(state), bot_messages.person(user)
     if invitation is not None and invitation.tell_inviter:
         inviter = state.users[invitation.inviter_id]
         if inviter.is_active:
-            text = f"{who} has accepted your invitation and joined."
-            yield BotMessage(ToPeople(frozenset({inviter.id})), text)
+            text = bot_messages.words_of(state, inviter.id)("invitation_accepted", person=who)
+            yield bot_messages.to_user(inviter.id, text)
     board = state.channels.get(state.realm.signup_announcements_channel_id)
     if board is not None and not board.is_archived:
-        yield bot_messages.in_channel(state, board, f"{who} has joined the organization.", SIGN_UPS)
+        yield bot_messages.in_channel(state, board, words("joined", person=who), SIGN_UPS)
 
 
 def preview_welcome(context: CommandContext, render: Render, text: str) -> Decision[int]:
@@ -237,22 +237,20 @@ def preview_welcome(context: CommandContext, render: Render, text: str) -> Decis
         raise Refused("Enter a text to test.")
     if len(text) > names.MAX_WELCOME_TEXT:
         raise Refused(f"The text can have at most {names.MAX_WELCOME_TEXT} characters.")
-    bot_message = BotMessage(ToPeople(frozenset({actor.id})), _welcome(state, text), WELCOME_BOT)
-    (sent,) = bot_messages.post(context, [bot_message], render)
+    (sent,) = bot_messages.post(context, [_welcome(state, actor, text)], render)
     return Decision(sent.message.id, (sent,))
 
 
-def _welcome_of(state: State, invitation: Invitation | None) -> str:
+def _welcome_text(state: State, invitation: Invitation | None) -> str:
     welcome = None if invitation is None else invitation.welcome_text
-    return _welcome(state, state.realm.welcome_message_custom_text if welcome is None else welcome)
+    return state.realm.welcome_message_custom_text if welcome is None else welcome
 
 
-def _welcome(state: State, more: str) -> str:
-    text = (
-        f"Welcome to **{state.realm.name}**! Messages are in channels, and each channel has topics:"
-        " one for each conversation. Write to anybody directly as well, as I do to you."
-    )
-    return f"{text}\n\n{more}" if more.strip() else text
+def _welcome(state: State, user: User, more: str) -> BotMessage:
+    words = bot_messages.words_of(state, user.id)
+    text = words("welcome_message", organization=state.realm.name)
+    content = f"{text}\n\n{more}" if more.strip() else text
+    return BotMessage(ToPeople(frozenset({user.id})), content, WELCOME_BOT)
 
 
 MAX_LENGTH: Final = 100

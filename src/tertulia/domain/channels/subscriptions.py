@@ -108,7 +108,6 @@ def subscribe(
     Raise Refused for invalid names, unknown people, and options without permission; and, if
     refusals are fatal, without permission to create a channel or to subscribe these people.
     """
-    actor = context.actor
     people = accounts(context, wanted.principals)
     _check_size(len(wanted.channels), people)
     created: list[Channel] = []
@@ -131,7 +130,7 @@ def subscribe(
     )
     fresh = _subscribed(context, wanted, people, allowed, outcome)
     changes.extend(change for _, change in fresh)
-    notified, messages = _messages_to_subscribed(actor, people, fresh, wanted)
+    notified, messages = _messages_to_subscribed(context, people, fresh, wanted)
     texts = [*bot_messages.channels_created(context, created, announce=wanted.announce), *messages]
     changes.extend(bot_messages.post(context, texts, render, created))
     return Decision(msgspec.structs.replace(outcome, notified=notified), changes)
@@ -222,7 +221,9 @@ def notify_subscribed(
             channel for channel in channels if channel and state.is_subscribed(user_id, channel.id)
         ]
         if new_to and user_id != context.actor.id and not state.users[user_id].is_bot:
-            messages.append(bot_messages.subscribed_by(context.actor, user_id, new_to))
+            messages.append(
+                bot_messages.subscribed_by(context.state, context.actor, user_id, new_to)
+            )
     return Decision(True, [*bot_messages.post(context, messages, render)])
 
 
@@ -312,7 +313,7 @@ def _subscribed(
 
 
 def _messages_to_subscribed(
-    actor: User,
+    context: CommandContext,
     people: Sequence[User],
     fresh: Sequence[tuple[Channel, Subscribed]],
     wanted: SubscribeRequest,
@@ -322,11 +323,11 @@ def _messages_to_subscribed(
     concerned = {user_id for _, change in fresh for user_id in change.colors}
     if not wanted.notify_subscribed or len(concerned) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:
         return False, []
-    messages = []
+    messages, actor = [], context.actor
     for user in people:
         new_to = [channel for channel, change in fresh if user.id in change.colors]
         if new_to and user.id != actor.id and not user.is_bot:
-            messages.append(bot_messages.subscribed_by(actor, user.id, new_to))
+            messages.append(bot_messages.subscribed_by(context.state, actor, user.id, new_to))
     return True, messages
 
 

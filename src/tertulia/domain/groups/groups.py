@@ -375,7 +375,7 @@ def _messages(
     if len(people) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:
         return []
     return [
-        bot_messages.group_changed(actor, user_id, group, added=user_id in change.added)
+        bot_messages.group_changed(state, actor, user_id, group, added=user_id in change.added)
         for user_id in people
         if user_id != actor.id and not state.users[user_id].is_bot
     ]

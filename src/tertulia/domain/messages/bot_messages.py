@@ -17,11 +17,12 @@ from tertulia.model.channels import Channel, TopicsPolicy
 from tertulia.model.edits import TopicMove
 from tertulia.model.groups import GroupSetting, Members, UserGroup
 from tertulia.model.messages import Rendered
-from tertulia.model.numbers import counted
 from tertulia.model.users import User
 from tertulia.state.decision import CommandContext
 from tertulia.state.state import State
+from tertulia.texts import Texts, language_of, texts
 
+# Topics have one name in all languages, so that they stay when the organization's changes.
 CHANNEL_EVENTS = "channel events"
 """The topic for events of the channel itself."""
 NEW_CHANNELS = "new channels"
@@ -76,6 +77,18 @@ def post(
     return sending.deliver(drafts)
 
 
+def words_of(state: State, user_id: int | None = None) -> Texts:
+    """Return the texts of messages to that user, in their language; or to a channel or a new user,
+    in the organization's."""
+    settings = None if user_id is None else state.settings.get(user_id)
+    language = state.realm if settings is None else settings
+    return texts(language_of(language.default_language), "bot_messages")
+
+
+def to_user(user_id: int, content: str) -> BotMessage:
+    return BotMessage(ToPeople(frozenset({user_id})), content)
+
+
 def in_channel(
     state: State, channel: Channel, content: str, topic: str = CHANNEL_EVENTS
 ) -> BotMessage:
@@ -94,37 +107,37 @@ def channels_created(
 ) -> list[BotMessage]:
     """Return the messages about new channels: one in each, and one about the public ones in the
     channel for announcements."""
-    state = context.state
+    state, words, creator = context.state, words_of(context.state), person(context.actor)
     sent: list[BotMessage] = []
     public = [channel for channel in channels if not channel.is_private]
     board = state.channels.get(state.realm.new_channel_announcements_channel_id)
     if announce and public and board is not None and not board.is_archived:
-        what = "a new channel" if len(public) == 1 else "new channels"
-        text = f"{person(context.actor)} created {what}: {_links(public)}."
+        text = words("channels_created", count=len(public), person=creator, channels=_links(public))
         sent.append(in_channel(state, board, text, NEW_CHANNELS))
     if state.realm.send_channel_events_messages:
         for channel in channels:
-            text = f"**{privacy(channel)}** channel created by {person(context.actor)}."
+            text = words("channel_created", privacy=_privacy(words, channel), person=creator)
             if channel.description:
-                text += f" **Description:**\n{quoted(channel.description)}"
+                text += f" {words('with_description')}\n{quoted(channel.description)}"
             sent.append(in_channel(state, channel, text))
     return sent
 
 
-def subscribed_by(actor: User, user_id: int, channels: Sequence[Channel]) -> BotMessage:
+def subscribed_by(
+    state: State, actor: User, user_id: int, channels: Sequence[Channel]
+) -> BotMessage:
     """Return the message to a user whom someone else subscribed to channels."""
-    is_single = len(channels) == 1
-    which = f"channel {_links(channels)}" if is_single else f"channels {_links(channels)}"
-    text = f"{person(actor)} subscribed you to the {which}."
-    return BotMessage(ToPeople(frozenset({user_id})), text)
+    facts = {"count": len(channels), "person": person(actor), "channels": _links(channels)}
+    return to_user(user_id, words_of(state, user_id)("subscribed", **facts))
 
 
-def group_changed(actor: User, user_id: int, group: UserGroup, *, added: bool) -> BotMessage:
+def group_changed(
+    state: State, actor: User, user_id: int, group: UserGroup, *, added: bool
+) -> BotMessage:
     """Return the message to a user whom someone else added to a group, or removed from it."""
-    done = "added you to" if added else "removed you from"
-    return BotMessage(
-        ToPeople(frozenset({user_id})), f"{person(actor)} {done} the group {_silent(group)}."
-    )
+    name = "added_to_group" if added else "removed_from_group"
+    words = words_of(state, user_id)
+    return to_user(user_id, words(name, person=person(actor), group=_silent(group)))
 
 
 def channel_changed(context: CommandContext, before: Channel, after: Channel) -> list[BotMessage]:
@@ -132,53 +145,38 @@ def channel_changed(context: CommandContext, before: Channel, after: Channel) ->
     state = context.state
     if not state.realm.send_channel_events_messages or after.is_archived:
         return []
-    who = person(context.actor)
-    texts: list[str] = []
+    words = words_of(state)
+    notes: list[str] = []
+
+    def note(name: str, old: str = "", new: str = "", right: str = "") -> None:
+        who = person(context.actor)
+        notes.append(words(name, person=who, old=old, new=new, right=right))
+
     if before.name != after.name:
-        texts.append(f"{who} renamed this channel from **{before.name}** to **{after.name}**.")
+        note("channel_renamed", before.name, after.name)
     if before.description != after.description:
-        texts.append(
-            f"{who} changed the description of this channel.\n\n"
-            f"**Old description:**\n{quoted(before.description or 'No description.')}\n"
-            f"**New description:**\n{quoted(after.description or 'No description.')}"
+        note("description_changed")
+        none = words("no_description")
+        notes[-1] += (
+            f"\n\n{words('old_description')}\n{quoted(before.description or none)}\n"
+            f"{words('new_description')}\n{quoted(after.description or none)}"
         )
-    if privacy(before) != privacy(after):
-        texts.append(
-            f"{who} changed the privacy of this channel from **{privacy(before)}** to"
-            f" **{privacy(after)}**."
-        )
+    if (old := _privacy(words, before)) != (new := _privacy(words, after)):
+        note("privacy_changed", old, new)
     if before.retention_days != after.retention_days:
-        texts.append(
-            f"{who} changed how long messages of this channel are kept from"
-            f" **{_retention(before)}** to **{_retention(after)}**."
-        )
+        note("retention_changed", _retention(words, before), _retention(words, after))
     if before.folder_id != after.folder_id:
-        texts.append(
-            f"{who} moved this channel from {_folder(state, before)} to {_folder(state, after)}."
-        )
-    for name, right in _RIGHTS.items():
-        old, new = getattr(before, name), getattr(after, name)
-        if old != new:
-            texts.append(
-                f"{who} changed who may {right} from {_holders(state, old)} to"
-                f" {_holders(state, new)}."
+        note("folder_changed", _folder(state, words, before), _folder(state, words, after))
+    for name, right in words.texts["rights"].items():
+        old_holders, new_holders = getattr(before, name), getattr(after, name)
+        if old_holders != new_holders:
+            note(
+                "right_changed",
+                _holders(state, words, old_holders),
+                _holders(state, words, new_holders),
+                right,
             )
-    return [in_channel(state, after, text) for text in texts]
-
-
-_RIGHTS = {
-    "can_add_subscribers_group": "subscribe others to this channel",
-    "can_administer_channel_group": "administer this channel",
-    "can_create_topic_group": "begin topics in this channel",
-    "can_delete_any_message_group": "delete any message in this channel",
-    "can_delete_own_message_group": "delete their own messages in this channel",
-    "can_move_messages_out_of_channel_group": "move messages out of this channel",
-    "can_move_messages_within_channel_group": "move messages within this channel",
-    "can_remove_subscribers_group": "unsubscribe others from this channel",
-    "can_resolve_topics_group": "resolve topics in this channel",
-    "can_send_message_group": "write in this channel",
-    "can_subscribe_group": "subscribe to this channel",
-}
+    return [in_channel(state, after, text) for text in notes]
 
 
 def person(user: User) -> str:
@@ -186,13 +184,12 @@ def person(user: User) -> str:
     return f"@_**{user.full_name}|{user.id}**"
 
 
-def privacy(channel: Channel) -> str:
-    """Return the type of the channel in words."""
+def _privacy(words: Texts, channel: Channel) -> str:
     if channel.is_web_public:
-        return "Web-public"
+        return words("web_public")
     if not channel.is_private:
-        return "Public"
-    return f"Private, {'shared' if channel.history_public else 'protected'} history"
+        return words("public")
+    return words("shared_history" if channel.history_public else "protected_history")
 
 
 def quoted(text: str, kind: str = "text") -> str:
@@ -207,26 +204,26 @@ def _links(channels: Iterable[Channel]) -> str:
     return ", ".join(f"#**{channel.name}**" for channel in channels)
 
 
-def _retention(channel: Channel) -> str:
+def _retention(words: Texts, channel: Channel) -> str:
     match channel.retention_days:
         case None:
-            return "as long as the organization's"
+            return words("kept_as_others")
         case -1:
-            return "forever"
+            return words("kept_forever")
         case days:
-            return counted(days, "day")
+            return words("kept_days", count=days)
 
 
-def _folder(state: State, channel: Channel) -> str:
+def _folder(state: State, words: Texts, channel: Channel) -> str:
     if channel.folder_id is None:
-        return "no folder"
-    return f"the folder **{state.folders[channel.folder_id].name}**"
+        return words("no_folder")
+    return words("folder", name=state.folders[channel.folder_id].name)
 
 
-def _holders(state: State, setting: GroupSetting) -> str:
+def _holders(state: State, words: Texts, setting: GroupSetting) -> str:
     if isinstance(setting, int):
         return _group(state, setting)
-    return _members(state, setting) or "nobody"
+    return _members(state, setting) or words("no_holder")
 
 
 def _members(state: State, members: Members) -> str:
@@ -255,29 +252,30 @@ def messages_moved(
 ) -> list[BotMessage]:
     """Return the messages in the old and in the new topic about a move of `count` messages
     (`is_all`: of the whole topic)."""
-    who = person(user)
+    words, who = words_of(state), person(user)
     source, target = state.channels[moved.channel_id], state.channels[moved.new_channel_id]
     here = ToChannel(topic=moved.topic, channel=source)
     there = ToChannel(topic=moved.new_topic, channel=target)
     if source is target and topics.toggles_resolution(moved.topic, moved.new_topic):
         done = moved.new_topic.startswith(RESOLVED)
-        return [BotMessage(there, f"{who} marked this topic as {'' if done else 'un'}resolved.")]
-    what = "This topic" if is_all else "A message" if count == 1 else f"{count} messages"
-    verb = "were" if not is_all and count > 1 else "was"
+        name = "topic_resolved" if done else "topic_unresolved"
+        return [BotMessage(there, words(name, person=who))]
     messages = []
     if tell_old:
-        place = _named(source, target, moved.new_topic)
-        messages.append(BotMessage(here, f"{what} {verb} moved to {place} by {who}."))
+        name = "topic_moved_to" if is_all else "messages_moved_to"
+        place = _named(words, source, target, moved.new_topic)
+        messages.append(BotMessage(here, words(name, person=who, place=place, count=count)))
     if tell_new:
-        place = _named(target, source, moved.topic)
-        messages.append(BotMessage(there, f"{what} {verb} moved here from {place} by {who}."))
+        name = "topic_moved_from" if is_all else "messages_moved_from"
+        place = _named(words, target, source, moved.topic)
+        messages.append(BotMessage(there, words(name, person=who, place=place, count=count)))
     return messages
 
 
-def _named(reading: Channel, channel: Channel, topic: str) -> str:
+def _named(words: Texts, reading: Channel, channel: Channel, topic: str) -> str:
     """Return how a message in the channel `reading` names a topic: without its name if some readers
     may not see its channel."""
     is_seen = channel.is_web_public or not (channel.is_private or reading.is_web_public)
     if channel.id != reading.id and not is_seen:
-        return "another channel"
+        return words("another_channel")
     return f"#**{channel.name}>{topic}**"

@@ -9,18 +9,13 @@ from tertulia.model.errors import NoSuchMessage, Refused
 from tertulia.model.messages import Message
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
+from tertulia.texts import Texts
 
 MAX_DESCRIPTION: Final = 1000
 MAX_QUOTED: Final = 8000
 """Characters of the message that a report quotes."""
 OTHER: Final = "other"
-KINDS: Final = {
-    "spam": "Spam",
-    "harassment": "Harassment",
-    "inappropriate": "Inappropriate content",
-    "norms": "Against the rules of this place",
-    OTHER: "Another reason",
-}
+KINDS: Final = ("spam", "harassment", "inappropriate", "norms", OTHER)
 """Reasons for a report."""
 
 
@@ -38,22 +33,25 @@ def report(
         raise Refused("This organization hasn't set up a channel for message reports.")
     if kind not in KINDS:
         raise Refused("Unknown report type.")
-    words = description.strip()
-    if len(words) > MAX_DESCRIPTION:
+    description = description.strip()
+    if len(description) > MAX_DESCRIPTION:
         raise Refused(f"A report's description can have at most {MAX_DESCRIPTION} characters.")
-    if kind == OTHER and not words:
+    if kind == OTHER and not description:
         raise Refused("Describe what is wrong with the message.")
     if message is None or not channel_access.reads_message(state, actor, message):
         raise NoSuchMessage
     author = state.users[message.sender_id]
     reporter, reported = bot_messages.person(actor), bot_messages.person(author)
-    text = f"{reporter} reported {_called(state, message)} by {reported}.\n\n**{KINDS[kind]}**"
-    if words:
-        text += f"\n{bot_messages.quoted(words, 'quote')}"
+    words = bot_messages.words_of(state)
+    place = _called(state, words, message)
+    text = words("reported", reporter=reporter, place=place, author=reported)
+    text += f"\n\n**{words.texts['report_kinds'][kind]}**"
+    if description:
+        text += f"\n{bot_messages.quoted(description, 'quote')}"
     content = message.content
     if len(content) > MAX_QUOTED:
         content = content[:MAX_QUOTED] + "…"
-    text += f"\n\nThe message:\n{bot_messages.quoted(content, 'spoiler')}"
+    text += f"\n\n{words('reported_message')}\n{bot_messages.quoted(content, 'spoiler')}"
     bot_message = bot_messages.in_channel(state, channel, text, _topic(author.full_name))
     return Decision(None, tuple(bot_messages.post(context, [bot_message], render)))
 
@@ -62,8 +60,8 @@ def _topic(name: str) -> str:
     return f"Reports of {name}"[:60].rstrip()
 
 
-def _called(state: State, message: Message) -> str:
+def _called(state: State, words: Texts, message: Message) -> str:
     channel = state.channels.get(message.channel_id)
     if channel is None:
-        return "a direct message"
+        return words("a_direct")
     return f"#**{channel.name}>{message.topic}@{message.id}**"

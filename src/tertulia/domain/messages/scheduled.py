@@ -10,11 +10,11 @@ import msgspec
 
 from tertulia.domain import channel_access, names, permissions
 from tertulia.domain.messages import bot_messages, sending
-from tertulia.domain.messages.bot_messages import BotMessage, Render
-from tertulia.domain.messages.sending import ToPeople
+from tertulia.domain.messages.bot_messages import Render
 from tertulia.model.changes import (
     AnyChange,
     MessageScheduled,
+    MessageSent,
     ReminderRemoved,
     ReminderSet,
     ScheduledMessageChanged,
@@ -26,6 +26,7 @@ from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.model.users import ReachedUser, User
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
+from tertulia.texts import Texts
 
 MAX_SCHEDULED = 1000
 """Per author."""
@@ -190,12 +191,11 @@ def _failed(
     failed = msgspec.structs.replace(scheduled, failed=True)
     changes: list[AnyChange] = [ScheduledMessageChanged(user_id=scheduled.user_id, message=failed)]
     if context.state.users[scheduled.user_id].is_active:
-        text = (
-            f"A message that you scheduled couldn't be sent:\n{bot_messages.quoted(reason)}\n"
-            "It's still in your scheduled messages. Choose a new time to send it."
+        words = bot_messages.words_of(context.state, scheduled.user_id)
+        text = f"{words('not_sent')}\n{bot_messages.quoted(reason)}\n{words('still_scheduled')}"
+        changes += bot_messages.post(
+            context, [bot_messages.to_user(scheduled.user_id, text)], render
         )
-        bot_message = BotMessage(sending.ToPeople(frozenset({scheduled.user_id})), text)
-        changes += bot_messages.post(context, [bot_message], render)
     return changes
 
 
@@ -261,7 +261,8 @@ def set_reminder(
         raise Refused(f"A note can have at most {names.MAX_REMINDER_NOTE} characters.")
     if state.reminders.of_user.count(actor.id) >= MAX_REMINDERS:
         raise Refused(f"You can have at most {MAX_REMINDERS} reminders.")
-    content = _heading(state, message) + _noted(note)
+    words = bot_messages.words_of(state, actor.id)
+    content = _heading(state, words, message) + _noted(words, note)
     reminder = Reminder(
         id=state.reminders.next_id(),
         user_id=actor.id,
@@ -299,12 +300,13 @@ def deliver_reminder(
     reader = state.users[reminder.user_id]
     if not reader.is_active:
         return Decision(None, (_removed_of_reminders(reminder),))
+    words = bot_messages.words_of(state, reader.id)
     if message is not None and channel_access.reads_message(state, reader, message):
-        text = _heading(state, message) + _noted(reminder.note) + _quoted(state, message)
+        text = _heading(state, words, message) + _noted(words, reminder.note)
+        text += _quoted(state, words, message)
     else:
-        text = "You asked to be reminded of a message that you can no longer read."
-        text += _noted(reminder.note)
-    bot_message = BotMessage(ToPeople(frozenset({reader.id})), text)
+        text = words("reminder_unreadable") + _noted(words, reminder.note)
+    bot_message = bot_messages.to_user(reader.id, text)
     as_reader = msgspec.structs.replace(context, actor_id=reader.id)
     sent = bot_messages.post(as_reader, [bot_message], render)
     return Decision(None, (*sent, _removed_of_reminders(reminder)))
@@ -315,35 +317,35 @@ def give_up_reminder(context: CommandContext, render: Render, reminder: Reminder
     state = context.state
     if state.reminders.get(reminder.id) != reminder:
         return Decision(None)
-    text = (
-        f"You asked to be reminded of message {reminder.message_id}, and the server could not"
-        " prepare the reminder."
-    )
-    is_active = state.users[reminder.user_id].is_active
-    people = [BotMessage(ToPeople(frozenset({reminder.user_id})), text)] if is_active else []
-    return Decision(
-        None, (*bot_messages.post(context, people, render), _removed_of_reminders(reminder))
-    )
+    sent: list[MessageSent] = []
+    if state.users[reminder.user_id].is_active:
+        words = bot_messages.words_of(state, reminder.user_id)
+        text = words("reminder_failed", id=reminder.message_id)
+        bot_message = bot_messages.to_user(reminder.user_id, text)
+        sent = bot_messages.post(context, [bot_message], render)
+    return Decision(None, (*sent, _removed_of_reminders(reminder)))
 
 
-def _heading(state: State, message: Message) -> str:
+def _heading(state: State, words: Texts, message: Message) -> str:
     if message.channel_id is None:
-        return "You asked to be reminded of a direct message."
+        return words("reminder_of_direct")
     channel = state.channels[message.channel_id]
     place = f"#**{channel.name}>{message.topic}@{message.id}**"
-    return f"You asked to be reminded of {place}."
+    return words("reminder", place=place)
 
 
-def _noted(note: str) -> str:
-    return f" Your note:\n{bot_messages.quoted(note, 'quote')}" if note.strip() else ""
+def _noted(words: Texts, note: str) -> str:
+    if not note.strip():
+        return ""
+    return f" {words('reminder_note')}\n{bot_messages.quoted(note, 'quote')}"
 
 
-def _quoted(state: State, message: Message) -> str:
+def _quoted(state: State, words: Texts, message: Message) -> str:
     content = message.content
     if len(content) > MAX_QUOTED:
         content = content[:MAX_QUOTED] + "…"
     author = bot_messages.person(state.users[message.sender_id])
-    return f"\n\n{author} wrote:\n{bot_messages.quoted(content, 'quote')}"
+    return f"\n\n{words('wrote', person=author)}\n{bot_messages.quoted(content, 'quote')}"
 
 
 def _removed_of_reminders(reminder: Reminder) -> ReminderRemoved:

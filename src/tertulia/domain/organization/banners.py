@@ -51,7 +51,9 @@ def post(
     changes: list[AnyChange] = [BannerPosted(banner=banner)]
     board = state.channels.get(state.realm.updates_announcements_channel_id)
     if announce and board is not None and not board.is_archived:
-        announcement = f"{bot_messages.person(actor)} announced:\n{bot_messages.quoted(text)}"
+        words = bot_messages.words_of(state)
+        announcement = words("announced", person=bot_messages.person(actor))
+        announcement += f"\n{bot_messages.quoted(text)}"
         changes += bot_messages.post(
             context, [bot_messages.in_channel(state, board, announcement, TOPIC)], render
         )

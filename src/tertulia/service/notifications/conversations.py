@@ -16,11 +16,11 @@ from tertulia.model.users import User
 from tertulia.outbound.conversation_mails import QuotedMessage
 from tertulia.outbound.mail_templates import InlinePicture
 from tertulia.outbound.readable_html import pictures_in, readable
-from tertulia.outbound.texts import language_for, texts
 from tertulia.pictures import BadPicture
 from tertulia.service.files.uploads import may_open, thumbnail
 from tertulia.service.node import Node
 from tertulia.store import notifications as notifications
+from tertulia.texts import language_for, texts
 
 logger = logging.getLogger("tertulia.notices")
 

@@ -19,9 +19,9 @@ from tertulia.outbound.conversation_mails import (
 )
 from tertulia.outbound.mail_templates import InlinePicture, MailTemplates, RenderedMail
 from tertulia.outbound.readable_html import readable
-from tertulia.outbound.texts import texts
 from tertulia.service.links import Links
 from tertulia.state.state import State
+from tertulia.texts import texts
 
 _INVITER, _READER = 1, 2
 _LONG: Final = "Maximiliane Wolkenstein-Hohenfels von und zu Obersulmetingen"

@@ -18,7 +18,6 @@ from tertulia.model.users import User
 from tertulia.outbound import addresses
 from tertulia.outbound.http_client import Web
 from tertulia.outbound.readable_html import readable
-from tertulia.outbound.texts import language_for, texts
 from tertulia.service.config import Config
 from tertulia.service.node import Node
 from tertulia.service.notifications.conversations import Notification
@@ -26,6 +25,7 @@ from tertulia.service.notifications.notifier import IDLE_SECONDS
 from tertulia.store import pushes
 from tertulia.store.database import Connection
 from tertulia.store.pushes import PushAction
+from tertulia.texts import language_for, texts
 
 PATIENCE: Final = 0.2
 

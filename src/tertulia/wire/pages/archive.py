@@ -25,11 +25,11 @@ from tertulia.model.channels import Channel, Topic, topic_key
 from tertulia.model.errors import Conflict, Unavailable
 from tertulia.model.messages import Message
 from tertulia.outbound.archive_pages import ArchivedMessage, archived, safe, styles
-from tertulia.outbound.texts import Texts, language_of, texts
 from tertulia.service.messages.reading import read_unchanged, readable
 from tertulia.store import message_details, queries, topics
 from tertulia.store.database import Connection
 from tertulia.store.message_details import NO_DETAILS, MessageDetails
+from tertulia.texts import Texts, language_of, texts
 from tertulia.wire.http.errors import TooManyRequests
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.rate_limits import read_for

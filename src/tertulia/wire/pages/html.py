@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from tertulia.outbound.texts import LANGUAGES, Texts, language_of, texts
+from tertulia.texts import LANGUAGES, Texts, language_of, texts
 from tertulia.wire.pages.web_client import TOKENS
 
 if TYPE_CHECKING:

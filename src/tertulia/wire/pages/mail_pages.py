@@ -13,9 +13,9 @@ from starlette.routing import BaseRoute, Route
 from tertulia.domain.notifications.emails import unsubscribe
 from tertulia.model.mail import Unsubscribing
 from tertulia.outbound.mail_templates import RenderedMail
-from tertulia.outbound.texts import LANGUAGES
 from tertulia.service.links import UNSUBSCRIBE
 from tertulia.service.notifications.examples import examples
+from tertulia.texts import LANGUAGES
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.pages.form_flow import PageRequest, route_maker, to_sign_in
 

@@ -8,7 +8,6 @@ from tertulia.domain import names
 from tertulia.domain.accounts.signup import MAX_LENGTH
 from tertulia.domain.channels.subscriptions import MAX_BULK_NEW_SUBSCRIPTION_MESSAGES
 from tertulia.domain.groups import group_settings
-from tertulia.domain.messages.reporting import KINDS
 from tertulia.domain.organization.settings import BIG_BLUE_BUTTON, VIDEO_CALLS
 from tertulia.embedded.catalog import offered
 from tertulia.model.organization import Realm
@@ -17,6 +16,7 @@ from tertulia.service.config import Config
 from tertulia.service.files.pictures import MAX_PICTURE_MIB
 from tertulia.service.files.uploads import FORMATS
 from tertulia.service.video_calls import GifService
+from tertulia.texts import texts
 from tertulia.wire.api.banners import banner_objects
 from tertulia.wire.api.emoji import emoji_url
 from tertulia.wire.api.organization.objects import (
@@ -44,7 +44,10 @@ GIF_RATINGS: Final = {
     "r": {"id": 5, "name": "Rated R (restricted)"},
 }
 
-REPORT_TYPES: Final = tuple({"key": kind, "name": name} for kind, name in KINDS.items())
+REPORT_TYPES: Final = tuple(
+    {"key": kind, "name": name}
+    for kind, name in texts("en", "bot_messages").texts["report_kinds"].items()
+)
 
 
 def realm(context: SectionContext) -> Fragment:

@@ -1,4 +1,4 @@
-"""The texts of emails, push notifications and pages, in each language.
+"""The texts of emails, push notifications, pages, and the bots' messages, in each language.
 
 They are nested JSON files of ICU messages, as the web client's are (`web/words`). A message may
 have `{arguments}` and `{count, plural, …}`. A language is read when it is first used.
@@ -69,7 +69,7 @@ def _all(language: str) -> dict[str, Any]:
 
 @cache
 def texts(language: str, part: str) -> Texts:
-    """Return a part's texts: `emails`, `conversations`, `pushes`, `pages` or `errors`."""
+    """Return a part's texts: such as `emails` or `pages`."""
     return Texts(language, _all(language)[part])
 
 
