@@ -235,7 +235,7 @@ async def test_slow_commands_yield_to_others(
     assert order.index("a turn") < order.index("b")
 
 
-async def test_a_register_response_is_built_in_several_turns(
+async def test_a_register_response_is_built_in_several_steps(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await subscribed_channel(org, 400)
@@ -245,17 +245,17 @@ async def test_a_register_response_is_built_in_several_turns(
         await org["ben"].send(name, "t", "unread")
     usual = (await ann.register()).data
     org.node.fragments.clear()
-    monkeypatch.setattr(responses, "TURN_SECONDS", -1)
+    monkeypatch.setattr(responses, "STEP_SECONDS", -1)
     made: list[int] = []
-    in_one_turn = responses.Fragments.in_one_turn
+    in_one_step = responses.Fragments.in_one_step
 
     def turn(shared_org: responses.Fragments, make: Any) -> Any:
         try:
-            return in_one_turn(shared_org, make)
+            return in_one_step(shared_org, make)
         finally:
             made.append(shared_org._made)
 
-    monkeypatch.setattr(responses.Fragments, "in_one_turn", turn)
+    monkeypatch.setattr(responses.Fragments, "in_one_step", turn)
     before = await org.node.store.read(changes_of)
     slow = (await ann.register()).data
     assert len(made) > 4

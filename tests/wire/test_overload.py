@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 
 import pytest
+from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
 from tertulia.wire.protocol.http1 import TertuliaHttp
@@ -207,6 +208,18 @@ async def test_polls_wait_and_are_answered_during_overload(server: Site) -> None
         line.write(poll(ann.queue_id, event["id"], ann.person))
         await until(lambda: server.waiting == 1)
         assert server.in_progress == 0
+
+
+async def test_a_response_that_waits_for_its_turn_does_not_count(server: Site) -> None:
+    turns = server.org.node.fragments.turns
+    line = await server.connect()
+    other = Request({"type": "http", "state": {}, "headers": []})
+    async with turns.turn(other):
+        line.write(request("/register", server.org["ann"], sized(0), method="POST"))
+        await until(lambda: turns.waiting == 1)
+        assert server.in_progress == 0
+    assert (await line.read()).status == 200
+    assert server.in_progress == 0
 
 
 async def test_overload_is_logged_as_a_warning(

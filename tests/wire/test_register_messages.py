@@ -90,7 +90,9 @@ async def test_of_too_many_unread_messages_the_newest_are_returned(org: Organiza
     three = await org["ann"].write([ben], "3")
     await org["ben"].register()
     state = org.node.state
-    shown = unread_messages(state, state.users[ben], Fragments(), limit=2, empty_topic_name=True)
+    shown = unread_messages(
+        state, state.users[ben], Fragments(), {}, limit=2, empty_topic_name=True
+    )
     found = json.loads(body_of(shown.parts, None)[0])
     assert [topic["unread_message_ids"] for topic in found["streams"]] == [[two]]
     assert [direct["unread_message_ids"] for direct in found["pms"]] == [[three]]

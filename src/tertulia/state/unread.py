@@ -245,7 +245,8 @@ class UnreadIndex:
         """Return those of the channel's messages by topic key."""
         found = []
         left = len(ids)
-        for key, every in self.channels[channel_id].topics.items():
+        # Unread messages are usually new.
+        for key, every in reversed(self.channels[channel_id].topics.items()):
             if hit := every & ids:
                 found.append((key, hit))
                 left -= len(hit)

@@ -45,7 +45,7 @@ class ChannelMessages:
 
     all: BitMap
     topics: dict[str, BitMap]
-    """By topic key."""
+    """By topic key, those with the newest messages last."""
     wildcards: BitMap
     """Messages that mention everyone."""
     used_at: int = 0
@@ -72,10 +72,11 @@ class ChannelMessages:
         """Add messages of a topic."""
         self.changed()
         self.all |= ids
-        topic = self.topics.get(key)
+        topic = self.topics.pop(key, None)
         if topic is None:
             self._stored += _TOPIC_BYTES
-            topic = self.topics[key] = BitMap()
+            topic = BitMap()
+        self.topics[key] = topic  # Now the last one.
         topic |= ids
         self._stored += _MESSAGE_BYTES * len(ids)
 

@@ -135,7 +135,7 @@ def before_in_conversation(connection: Connection, message: Message, limit: int)
 class ChannelIds(Struct):
     all: BitMap
     topics: dict[str, BitMap]
-    """By topic key."""
+    """By topic key, those with the newest messages last."""
     wildcards: BitMap
     """Messages that mention everyone."""
 
@@ -154,6 +154,8 @@ def channel_messages(connection: Connection, channel_ids: Sequence[int]) -> dict
         of_topic = BitMap(_ids_decoder.decode(ids or "[]"))
         result[channel_id].topics[key] = of_topic
         result[channel_id].all |= of_topic
+    for one in result.values():
+        one.topics = dict(sorted(one.topics.items(), key=_newest_of))
     for channel_id, mid in connection.query(
         "SELECT channel_id, id FROM messages"
         f" WHERE mentions_all = 1 AND {dialect.among('+channel_id')}",
@@ -161,6 +163,10 @@ def channel_messages(connection: Connection, channel_ids: Sequence[int]) -> dict
     ):
         result[channel_id].wildcards.add(mid)
     return result
+
+
+def _newest_of(topic: tuple[str, BitMap]) -> int:
+    return topic[1].max() if topic[1] else 0
 
 
 def direct_messages(connection: Connection, direct_ids: Sequence[int]) -> dict[int, BitMap]:

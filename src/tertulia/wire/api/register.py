@@ -4,6 +4,7 @@ import asyncio
 import re
 import uuid
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from typing import Annotated, Any
 
 import msgspec
@@ -15,12 +16,11 @@ from tertulia.domain import permissions
 from tertulia.log.snapshots import state_only
 from tertulia.model.errors import Refused
 from tertulia.model.queues import Capabilities, QueueRecord, Registration
-from tertulia.state.state import State
 from tertulia.store.notes import QueueDeleted
 from tertulia.wire.api import narrow, reached_events, sections
-from tertulia.wire.api.section import SectionContext
+from tertulia.wire.api.section import MadeOnce, SectionContext
 from tertulia.wire.http.parameters import Doc, Reads
-from tertulia.wire.http.responses import Fragment, TooLongForOneTurn, fragmented
+from tertulia.wire.http.responses import Fragment, TooLongForOneStep, fragmented
 from tertulia.wire.http.routing import ApiResponse, Call, OpenApiResponse
 
 MOBILE_IDLE_SECONDS = 12 * 3600
@@ -220,48 +220,56 @@ async def register(
         )
         return queues[-1]
 
-    def fetched(state: State, fetch: Iterable[str] | None) -> Fetched:
-        return sections.fetched(
-            SectionContext(
-                state=state,
-                node=node,
-                viewer=None if user is None else call.user,
-                registration=registration,
-                presence_days=presence_history_limit_days,
-                url=call.url,
-                now=call.now,
-                most_accounts=most_users,
-            ),
-            None if fetch is None else frozenset(fetch),
+    made: dict[int, MadeOnce] = {}
+
+    def context() -> SectionContext:
+        return SectionContext(
+            state=node.state,
+            node=node,
+            viewer=None if user is None else call.user,
+            registration=registration,
+            presence_days=presence_history_limit_days,
+            url=call.url,
+            now=call.now,
+            most_accounts=most_users,
+            made=made,
         )
+
+    types = None if fetch is None else frozenset(fetch)
+
+    def fetched() -> Fetched:
+        return sections.fetched(context(), types)
 
     needs_reading = user is not None and (fetch is None or bool(sections.READS & set(fetch)))
 
-    async def snapshot(conclude: Callable[[State, None], Fetched]) -> Fetched:
+    async def snapshot(conclude: Callable[[], Fetched]) -> Fetched:
         return await node.log.snapshot(
             user.id if user is not None and needs_reading else None,
             state_only,
-            conclude,
+            lambda *_: conclude(),
             None if user is None else queue,
         )
 
-    try:
-        data, fragments = await snapshot(
-            lambda state, _: node.fragments.in_one_turn(lambda: fetched(state, fetch))
-        )
-    except TooLongForOneTurn:
-        if queues:
-            node.log.note(QueueDeleted(queues.pop().id), soon=False)
-        types = sections.TYPES if fetch is None else sections.TYPES & set(fetch)
+    steps = node.fragments
+    pending = sections.requested(types)
 
-        def prepare() -> Fetched:
-            # The viewer's read state is loaded by now, unless it was evicted in the meantime.
-            state = node.state
-            is_loaded = user is None or not state.unread.missing(state, user.id)
-            return fetched(state, types if is_loaded else types - sections.READS)
+    def prepare() -> None:
+        # The viewer's read state is loaded by now, unless it was evicted in the meantime.
+        is_loaded = user is None or not node.state.unread.missing(node.state, user.id)
+        sections.prepare(context(), pending, reads=is_loaded)
 
-        await node.fragments.in_turns(prepare)
-        data, fragments = await snapshot(lambda state, _: fetched(state, fetch))
+    if user is not None and needs_reading:
+        # Before the turn, so that others don't wait for the database.
+        await node.log.with_unread(user.id, lambda _: None)
+    async with steps.turns.turn(call.request) if pending else nullcontext():
+        try:
+            data, fragments = await snapshot(lambda: steps.in_one_step(fetched))
+        except TooLongForOneStep:
+            if queues:
+                node.log.note(QueueDeleted(queues.pop().id), soon=False)
+            await steps.turns.rest()
+            await steps.in_steps(prepare)
+            data, fragments = await snapshot(lambda: steps.turns.step(fetched))
     last_event_id = -1
     if queues:
         node.delivery.add(queues[-1])

@@ -1,9 +1,11 @@
 """Sections of the initial data that POST /register returns."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
+
+from pyroaring import BitMap
 
 from tertulia.domain import channel_access
 from tertulia.model.channels import Channel
@@ -13,6 +15,20 @@ from tertulia.state.state import State
 from tertulia.wire.api.channels.objects import weekly_traffic
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.responses import Fragment
+
+
+class MadeOnce(NamedTuple):
+    """JSON of the viewer's unread messages in a channel."""
+
+    version: int
+    """The version of the channel's messages."""
+    every: BitMap
+    """All of them, and..."""
+    first: int
+    """... where those that are sent begin."""
+    ids: BitMap
+    """Those that are sent."""
+    content: bytes
 
 
 @dataclass(frozen=True)
@@ -30,6 +46,9 @@ class SectionContext:
     now: float
     most_accounts: int | None
     """The client wants only the most important accounts if there are more than this."""
+    made: dict[int, MadeOnce] = field(default_factory=dict)
+    """The JSON of the viewer's unread messages by channel, from earlier steps of the same
+    response."""
 
     @property
     def viewer_id(self) -> int:

@@ -34,7 +34,7 @@ from tertulia.wire.api.channels import sections as channels
 from tertulia.wire.api.groups import endpoints as groups
 from tertulia.wire.api.messages import unread
 from tertulia.wire.api.organization import sections as organization
-from tertulia.wire.api.section import SectionContext, Sections
+from tertulia.wire.api.section import Section, SectionContext, Sections
 from tertulia.wire.api.users import sections as users
 from tertulia.wire.http.responses import Fragment
 
@@ -70,7 +70,26 @@ SECTIONS: Final[Sections] = {
 NAMED_SECTIONS: Final[Sections] = {**settings.NAMED_SECTIONS, **quiet_times.NAMED_SECTIONS}
 """Sections for clients that name their fetch types."""
 
-TYPES: Final = frozenset(name for types in SECTIONS for name in types)
+_READING: Final = {section for types, section in SECTIONS.items() if READS & set(types)}
+
+
+def prepare(context: SectionContext, pending: list[Section], *, reads: bool) -> None:
+    """Make the fragments of the pending sections, and remove those that are complete. `reads` is
+    whether the viewer's read state is loaded. Raises TooLongForOneStep: then call this again."""
+    while pending:
+        if reads or pending[-1] not in _READING:
+            pending[-1](context)
+        pending.pop()
+
+
+def requested(fetch: Collection[str] | None) -> list[Section]:
+    """Return the sections of the fetch types (None: all), ignoring unknown types."""
+    known = SECTIONS if fetch is None else {**SECTIONS, **NAMED_SECTIONS}
+    return [
+        section
+        for types, section in known.items()
+        if fetch is None or all(name in fetch for name in types)
+    ]
 
 
 def fetched(
@@ -87,11 +106,10 @@ def fetched(
         "service_feature_level": versions.FEATURE_LEVEL,
     }
     fragments: list[Fragment] = []
-    for types, section in (SECTIONS if fetch is None else {**SECTIONS, **NAMED_SECTIONS}).items():
-        if fetch is None or all(name in fetch for name in types):
-            fields = section(context)
-            if isinstance(fields, Fragment):
-                fragments.append(fields)
-            else:
-                data |= fields
+    for section in requested(fetch):
+        fields = section(context)
+        if isinstance(fields, Fragment):
+            fragments.append(fields)
+        else:
+            data |= fields
     return data, fragments

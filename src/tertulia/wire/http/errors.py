@@ -52,6 +52,14 @@ class Overloaded(Unavailable):
         super().__init__("The server is too busy. Try again in a moment.")
 
 
+class Crowded(Unavailable):
+    """Too many people ask for responses that take long to make. `wait` is in seconds."""
+
+    def __init__(self, wait: int) -> None:
+        self.wait = wait
+        super().__init__("Too many people are connecting right now. Try again in a moment.")
+
+
 class TooMuchUnread(Unavailable):
     """Clients have too many responses that they haven't read."""
 
@@ -269,7 +277,7 @@ def error_response(error: Exception) -> tuple[int, dict[str, Any], dict[str, str
             return 503, {"msg": text, "code": "SERVER_NOT_READY"}, headers
         case errors.Unavailable():
             status, code = 503, "SERVER_NOT_READY"
-            headers["Retry-After"] = "1"
+            headers["Retry-After"] = str(error.wait if isinstance(error, Crowded) else 1)
         case _:
             status, code = 500, "INTERNAL_SERVER_ERROR"
             return status, {"msg": "Something went wrong on the server.", "code": code}, headers

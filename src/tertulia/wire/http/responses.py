@@ -23,6 +23,7 @@ from tertulia.model.users import User
 from tertulia.wire.http import compression
 from tertulia.wire.http.compression import Compressed
 from tertulia.wire.http.errors import TooMuchUnread, error_response
+from tertulia.wire.http.loop_turns import STEP_SECONDS, LoopTurns
 from tertulia.wire.http.rate_limits import LIMIT, REMAINING, RESET
 from tertulia.wire.http.request_head import POSITION, client_network
 
@@ -32,12 +33,7 @@ MAX_BYTES: Final = 48 * 2**20
 """The size limit of the cache of fragments."""
 MESSAGE_BYTES: Final = 4 * 2**20
 """The size limit of the cache of encoded messages."""
-TURN_SECONDS: Final = 0.015
-"""The processor time that a response may spend on missing fragments in one turn of the event
-loop."""
-_MAX_TURNS: Final = 200
-_MAKERS: Final = 2
-"""The number of responses that make fragments over several turns at the same time."""
+_MAX_STEPS: Final = 500
 MIN_COMPRESSED: Final = 2048
 """Smaller responses aren't compressed."""
 MAX_COMPRESSED_ON_LOOP: Final = 128 * 1024
@@ -67,7 +63,7 @@ class Fragment:
 Part = bytes | Fragment
 
 
-class TooLongForOneTurn(Exception):
+class TooLongForOneStep(Exception):
     """Making the missing fragments would block the event loop."""
 
 
@@ -78,30 +74,26 @@ class Fragments:
         self._max_bytes = max_bytes
         self._kept: OrderedDict[Hashable, tuple[object, Fragment]] = OrderedDict()
         self._bytes_kept = 0
-        self._in_turns = asyncio.Semaphore(_MAKERS)
+        self.turns = LoopTurns()
         self._left: float | None = None
-        """The time left for making fragments in this turn; None if unlimited."""
+        """The time left for making fragments in this step; None if unlimited."""
         self._made = 0
 
-    async def in_turns(self, make: Callable[[], A]) -> A:
-        """Return what `make` makes of fragments, calling it again in further turns of the event
-        loop while many are missing."""
-        with contextlib.suppress(TooLongForOneTurn):
-            return self.in_one_turn(make)
-        # The semaphore bounds how many turns others wait for.
-        async with self._in_turns:
-            for _ in range(_MAX_TURNS):
-                await asyncio.sleep(0)
-                with contextlib.suppress(TooLongForOneTurn):
-                    return self.in_one_turn(make)
-            return make()
+    async def in_steps(self, make: Callable[[], A]) -> A:
+        """Return what `make` makes of fragments, calling it again in further steps while many are
+        missing. To be used within one of the `turns`."""
+        for _ in range(_MAX_STEPS):
+            with contextlib.suppress(TooLongForOneStep):
+                return self.in_one_step(make)
+            await self.turns.rest()
+        return self.turns.step(make)
 
-    def in_one_turn(self, make: Callable[[], A]) -> A:
-        """Return what `make` makes of fragments. Raises TooLongForOneTurn if too many are missing;
+    def in_one_step(self, make: Callable[[], A]) -> A:
+        """Return what `make` makes of fragments. Raises TooLongForOneStep if too many are missing;
         those already made stay cached."""
-        self._left, self._made = TURN_SECONDS, 0
+        self._left, self._made = STEP_SECONDS, 0
         try:
-            return make()
+            return self.turns.step(make)
         finally:
             self._left = None
 
@@ -121,25 +113,27 @@ class Fragments:
             return value
         if key in self._kept:
             self._drop(key)
-        if self._left is not None and self._made and self._left < 0:
-            raise TooLongForOneTurn
-        self._made += 1
-        fragment = self._new(make)
+        fragment = Fragment(self.measured(make))
         self._kept[key] = version, fragment
         self._bytes_kept += _weight(fragment)
         while self._bytes_kept > self._max_bytes:
             self._drop(next(iter(self._kept)))
         return fragment
 
-    def _new(self, make: Callable[[], bytes]) -> Fragment:
+    def measured(self, make: Callable[[], bytes]) -> bytes:
+        """Return what `make` makes as a part of a step. Raises TooLongForOneStep if the step has
+        no time left."""
         if self._left is None:
-            return Fragment(make())
-        # Reading the cache must not use up the turn, or each turn would make one of hundreds; nor
+            return make()
+        if self._made and self._left < 0:
+            raise TooLongForOneStep
+        self._made += 1
+        # Reading the cache must not use up the step, or each step would make one of hundreds; nor
         # should a busy machine.
         began = time.thread_time()
-        fragment = Fragment(make())
+        made = make()
         self._left -= time.thread_time() - began
-        return fragment
+        return made
 
     def _drop(self, key: Hashable) -> None:
         self._bytes_kept -= _weight(self._kept.pop(key)[1])

@@ -10,6 +10,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from tertulia.wire.http.errors import BadHttp, Overloaded, TooManyConnections
+from tertulia.wire.http.loop_turns import ON_WAIT
 from tertulia.wire.http.rate_limits import GONE
 from tertulia.wire.http.request_head import POLLS
 from tertulia.wire.http.responses import HEADERS_API, PART_BYTES, failure
@@ -248,7 +249,7 @@ class ClientConnection(HttpToolsProtocol):
 
     def _count(self, cycle: RequestResponseCycle) -> None:
         """Count the connection's next request as in progress, from when it was received completely
-        until its response begins. The rest is its client's time."""
+        until its response begins or it waits for its turn. The rest is its client's time."""
         if not (
             self._is_counted
             or cycle.more_body
@@ -257,6 +258,7 @@ class ClientConnection(HttpToolsProtocol):
         ):
             self._is_counted = True
             self._load.begin()
+            cycle.scope["state"][ON_WAIT] = self._on_response_begins
 
     def _on_response_begins(self) -> None:
         if self._is_counted:

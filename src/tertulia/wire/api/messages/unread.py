@@ -1,10 +1,9 @@
 """Unread messages, starred messages, and recent conversations in the initial data that POST
 /register returns."""
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterable
-from functools import lru_cache, partial
+from functools import partial
 from operator import itemgetter
 from typing import Any, Final
 
@@ -17,12 +16,15 @@ from tertulia.model.user_topics import UserTopic
 from tertulia.model.users import User
 from tertulia.state.state import State
 from tertulia.wire.api.messages.objects import unread_key
-from tertulia.wire.api.section import SectionContext, Sections
+from tertulia.wire.api.section import MadeOnce, SectionContext, Sections
 from tertulia.wire.api.topics import display_topic
-from tertulia.wire.http.responses import Fragments, JsonParts, encode
+from tertulia.wire.http.responses import Fragment, Fragments, JsonParts, array_items, encode
 
 MAX_UNREAD: Final = 50_000
-"""If there are more unread messages, only the newest are sent."""
+"""If there are more unread messages, only the newest are sent..."""
+_CUTS: Final = 50
+"""... and up to one part in this many fewer, so that a few new messages don't change where the
+first one is."""
 
 
 class UnreadDirect(Struct, kw_only=True):
@@ -34,7 +36,7 @@ class UnreadDirect(Struct, kw_only=True):
     unread_message_ids: list[int]
 
 
-class UnreadTopic(Struct, kw_only=True):
+class UnreadTopic(Struct):
     """Unread messages in a topic."""
 
     stream_id: int
@@ -83,6 +85,7 @@ def unread(context: SectionContext) -> dict[str, Any]:
             context.state,
             context.viewer,
             context.node.fragments,
+            context.made,
             limit=MAX_UNREAD,
             empty_topic_name=empty_topic_name,
         )
@@ -90,58 +93,68 @@ def unread(context: SectionContext) -> dict[str, Any]:
 
 
 def _unread_object(unread: UnreadMessages, topics: Iterable[bytes]) -> JsonParts:
-    return JsonParts([b'%b,"streams":[%b]}' % (encode(unread)[:-1], b",".join(topics))])
+    content = b'%b,"streams":[%b]}' % (encode(unread)[:-1], b",".join(topics))
+    return JsonParts([Fragment(content)])  # It may be compressed in a thread.
 
 
 def unread_messages(
-    state: State, reader: User, cache: Fragments, *, limit: int, empty_topic_name: bool
+    state: State,
+    reader: User,
+    fragments: Fragments,
+    earlier: dict[int, MadeOnce],
+    *,
+    limit: int,
+    empty_topic_name: bool,
 ) -> JsonParts:
-    """Return up to `limit` of the newest unread messages by conversation. The JSON of a channel's
-    unread messages is cached until they change."""
+    """Return up to `limit` of the newest unread messages by conversation. What `earlier` steps
+    made by channel is used again and added to."""
     unread = state.unread.of(state, reader.id)
     missing = len(unread.all) > limit
-    first = unread.all[-limit] if missing else 0
+    first = _first_within(unread.all, limit) if missing else 0
     newest = BitMap(range(first, unread.all.max() + 1)) if missing else BitMap()
 
     def cut(ids: BitMap) -> BitMap:
         """Return the messages within the limit."""
         return ids & newest if missing and ids and ids.min() < first else ids
 
-    of_channels = unread.channels
-    if missing:
-        sent = ((channel_id, cut(ids)) for channel_id, ids in of_channels.items())
-        of_channels = {channel_id: ids for channel_id, ids in sent if ids}
-
     rest = UnreadMessages(
-        count=limit if missing else len(unread.all),
+        count=unread.all.intersection_cardinality(newest) if missing else len(unread.all),
         mentions=list(cut(unread.mentions)),
         old_unreads_missing=missing,
     )
+    subscriptions = state.subscriptions.of_user[reader.id]
+    streams: list[bytes] = []
+    of_channels: dict[int, BitMap] = {}
+    # There may be hundreds of channels, so each gets as little work as possible.
+    for channel_id, every in sorted(unread.channels.items(), key=_BY_KEY):
+        channel = state.unread.channels[channel_id]
+        made = earlier.get(channel_id)
+        if (
+            made is None
+            or made.every is not every
+            or made.version != channel.version
+            or made.first != first
+        ):
+            ids = cut(every)
+            make = partial(_unread_topics, state, channel_id, ids, empty_topic_name)
+            # Everyone who has read nothing in the channel has the same unread messages.
+            shared = channel.made if ids is channel.all else {}
+            topics = shared.get(empty_topic_name)
+            if topics is None:
+                topics = shared[empty_topic_name] = fragments.measured(make) if ids else b""
+            made = MadeOnce(channel.version, every, first, ids, topics)
+            earlier[channel_id] = made
+        if not made.ids:
+            continue
+        streams.append(made.content)
+        of_channels[channel_id] = made.ids
+        if subscriptions[channel_id].is_muted:
+            rest.count -= len(made.ids)
     own: dict[int, list[UserTopic]] = defaultdict(list)
     for one in state.user_topics.of_user[reader.id]:
         own[one.channel_id].append(one)
-    subscriptions = state.subscriptions.of_user[reader.id]
-    streams: list[bytes] = []
-    channels = state.unread.channels
-    # There may be hundreds of channels, so each gets as little work as possible.
-    for channel_id in sorted(of_channels):
-        ids, channel = of_channels[channel_id], channels[channel_id]
-        # Everyone who has read nothing in the channel has the same unread messages.
-        is_all = ids is channel.all
-        topics = channel.made.get(empty_topic_name) if is_all else None
-        if topics is None:
-            topics = cache.get(
-                ("unread", channel_id, None if is_all else reader.id, empty_topic_name),
-                (channel.version, None if is_all else _digest(ids)),
-                partial(_unread_topics, state, channel_id, ids, empty_topic_name),
-            ).content
-            if is_all:
-                channel.made[empty_topic_name] = topics
-        streams.append(topics)
-        if subscriptions[channel_id].is_muted:
-            rest.count -= len(ids)
     for channel_id in own.keys() & of_channels.keys():
-        ids, by_topic = of_channels[channel_id], channels[channel_id].topics
+        ids, by_topic = of_channels[channel_id], state.unread.channels[channel_id].topics
         subscription = subscriptions[channel_id]
         is_usually_muted = subscription.is_muted
         for one in own[channel_id]:
@@ -163,30 +176,25 @@ def unread_messages(
     return _unread_object(rest, streams)
 
 
+def _first_within(ids: BitMap, limit: int) -> int:
+    """Return where the newest `limit` messages begin, or a little later."""
+    step = max(limit // _CUTS, 1)
+    first: int = ids[-limit]
+    return -(-first // step) * step
+
+
 def _unread_topics(state: State, channel_id: int, ids: BitMap, empty_topic_name: bool) -> bytes:
     """Return a channel's unread messages as items of `streams`."""
     known = state.topics.of_channel[channel_id]
-    return b",".join(
-        b"%b%b}" % (_begun(channel_id, known[key].name, empty_topic_name), encode(list(some)))
+    unnamed = display_topic("", empty_topic_name=empty_topic_name)
+    return array_items(
+        UnreadTopic(channel_id, known[key].name or unnamed, list(some))
         for key, some in sorted(state.unread.by_topic(channel_id, ids), key=_BY_KEY)
     )
 
 
-def _digest(ids: BitMap) -> bytes:
-    """Return a hash of the messages, to cache instead of the bitmap itself."""
-    return hashlib.blake2b(ids.serialize(), digest_size=16).digest()
-
-
 _NONE: Final = BitMap()
 _BY_KEY: Final = itemgetter(0)
-
-
-@lru_cache(maxsize=8192)
-def _begun(channel_id: int, name: str, empty_topic_name: bool) -> bytes:
-    """Return the beginning of the JSON of an `UnreadTopic`."""
-    topic = display_topic(name, empty_topic_name=empty_topic_name)
-    whole = encode(UnreadTopic(stream_id=channel_id, topic=topic, unread_message_ids=[]))
-    return whole.removesuffix(b"[]}")
 
 
 def starred(context: SectionContext) -> dict[str, Any]:

@@ -129,7 +129,9 @@ async def get_users(
         members = _listed(call, form, [one for one in wanted if one > after])
         return UsersResponse(members=members, next_after=UNSET if limit is None else None)
     if user_ids is None:
-        return await call.node.fragments.in_turns(lambda: _encoded_page(call, form, after, limit))
+        fragments = call.node.fragments
+        async with fragments.turns.turn(call.request):
+            return await fragments.in_steps(lambda: _encoded_page(call, form, after, limit))
     known = [one for one in sorted(set(user_ids)) if one in call.state.users]
     return UsersResponse(members=_listed(call, form, known))
 
