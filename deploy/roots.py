@@ -158,16 +158,27 @@ mount -t sysfs -o ro sysfs "$0/sys"
 mount -t cgroup2 cgroup2 "$0/sys/fs/cgroup"
 mount -t tmpfs -o mode=755 tmpfs "$0/run"
 mount -t tmpfs -o mode=755 tmpfs "$0/dev"
-for name in null zero full random urandom tty; do
-    touch "$0/dev/$name"; mount --bind "/dev/$name" "$0/dev/$name"
+# New nodes, not this machine's: systemd changes the mode of its console.
+for node in "null 1 3" "zero 1 5" "full 1 7" "random 1 8" "urandom 1 9" "tty 5 0" "console 1 3"; do
+    set -- $node
+    mknod -m 666 "$0/dev/$1" c "$2" "$3"
 done
-touch "$0/dev/console"; mount --bind /dev/null "$0/dev/console"
-mkdir "$0/dev/shm"; mount -t tmpfs tmpfs "$0/dev/shm"
+mkdir "$0/dev/shm" "$0/dev/pts"
+mount -t tmpfs tmpfs "$0/dev/shm"
+mount -t devpts devpts "$0/dev/pts"
+ln -s pts/ptmx "$0/dev/ptmx"
 ln -s /proc/self/fd "$0/dev/fd"
-exec chroot "$0" env -i container=podman PATH=/usr/sbin:/usr/bin:/sbin:/bin \\
+cd "$0"
+pivot_root . .
+umount -l .
+mount --make-rshared /
+exec env -i container=podman PATH=/usr/sbin:/usr/bin:/sbin:/bin \\
     /lib/systemd/systemd --system --log-target=null
 """
 """Makes systemd the first process of the root in $0."""
+
+
+_ENTERED = ("--mount", "--pid", "--net", "--cgroup", "--root")
 
 
 @contextmanager
@@ -187,7 +198,7 @@ def booted(stage: Stage) -> Iterator[Callable[..., "subprocess.CompletedProcess[
     def inside(*command: str) -> "subprocess.CompletedProcess[str]":
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
         first = children.read_text().split()
-        words = [program("nsenter"), "-t", first[0] if first else "0", "-mpnCr"]
+        words = [program("nsenter"), "-t", first[0] if first else "0", *_ENTERED]
         return subprocess.run(
             [*words, *command], capture_output=True, text=True, check=False, env=stage.environment
         )

@@ -269,7 +269,8 @@ def try_service(builder: Builder, stage: Stage) -> None:
         )
         names = ("tertulia.service", "tertulia-certificate.path")
         enabled = inside("systemctl", "enable", "--now", *names)
-        require(enabled.returncode == 0, "it starts" + enabled.stderr)
+        log = "" if enabled.returncode == 0 else inside("journalctl", "-u", names[0]).stdout
+        require(enabled.returncode == 0, "it starts" + log)
         ready = (
             "curl",
             "-sSk",

@@ -4,6 +4,7 @@ import os
 import pwd
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -49,8 +50,7 @@ def install(config: Config, file: Path) -> list[str]:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         _give(directory)
     if file.exists() and not file.resolve().is_relative_to(config.data_path.resolve()):
-        shutil.chown(file, group=USER)
-        file.chmod(0o640)
+        _let_read(file)
     for name, text in units(config, file).items():
         unit = UNITS / name
         unit.parent.mkdir(exist_ok=True)
@@ -154,6 +154,17 @@ def _give(directory: Path) -> None:
     for path, directories, files in os.walk(directory):
         for name in (*directories, *files):
             os.chown(Path(path, name), owner.pw_uid, owner.pw_gid, follow_symlinks=False)
+
+
+def _let_read(file: Path) -> None:
+    """Let the service's user, and the commands that run as it, read a file with secrets."""
+    shutil.chown(file, group=USER)
+    file.chmod(0o640)
+    directory = file.resolve().parent
+    mode = stat.S_IMODE(directory.stat().st_mode)
+    if not mode & stat.S_IXOTH:
+        shutil.chown(directory, group=USER)
+        directory.chmod(mode | stat.S_IXGRP)
 
 
 def _run(*command: str) -> None:
