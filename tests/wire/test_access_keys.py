@@ -335,6 +335,28 @@ async def test_a_key_ends_with_its_queues_and_polls(org: Organization, ends: str
     assert org.node.state.agent_keys.of_user[ben.user_id] == ()
 
 
+@pytest.mark.parametrize("ends_keys", [False, True])
+async def test_a_new_password_ends_all_keys_if_wanted(org: Organization, ends_keys: bool) -> None:
+    ann = org["ann"]
+    program = await create_key(ann)
+    agent = (await ann.post("/agents", name="Helper")).ok["agent"]["id"]
+    sent = {"old_password": PASSWORD, "new_password": "zebra umbrella 9", "end_keys": ends_keys}
+    (await ann.patch("/settings", **sent)).ok
+    for person in (ann, program):
+        reply = await person.get("/users/me")
+        if ends_keys:
+            reply.refused("INVALID_API_KEY", status=401)
+        else:
+            reply.ok
+    assert (agent in org.node.state.agent_keys) is not ends_keys
+
+
+async def test_keys_end_only_with_a_new_password(org: Organization) -> None:
+    reply = await org["ann"].patch("/settings", end_keys=True, full_name="Anna")
+    assert reply.ok["ignored_parameters_unsupported"] == ["end_keys"]
+    (await org["ann"].get("/users/me")).ok
+
+
 async def test_an_expired_key_is_refused_and_swept(config: Config) -> None:
     clock = TestClock(stopped_at=1_790_000_000)
     async with new_organization(config, clock=clock) as org:

@@ -17,7 +17,7 @@ from tertulia.model.changes import AnyChange, CredentialChanged, SessionConfirme
 from tertulia.model.errors import Refused
 from tertulia.model.mail import Mail, MailKind
 from tertulia.model.settings import declared_settings
-from tertulia.model.users import PersonalSettings, User
+from tertulia.model.users import NewApiKey, PersonalSettings, User
 from tertulia.state.decision import CommandContext, Decision
 
 NOTIFICATION_SOUNDS: Final = ("ding", "zulip")
@@ -72,6 +72,8 @@ class PasswordChange(Struct, frozen=True, kw_only=True):
     """The server's URL, for the email about it."""
     session_id: int | None = None
     """The session of the request, which alone stays signed in; None if it has none."""
+    key: NewApiKey | None = None
+    """A new API key, which ends the previous one and all access keys; None to keep them."""
 
 
 class PersonalSettingsUpdate(Struct, frozen=True, kw_only=True):
@@ -114,8 +116,9 @@ def change(context: CommandContext, revision: PersonalSettingsUpdate) -> Decisio
         names |= {"password"}
     mails: list[Mail] = []
     if revision.password is not UNSET:
-        kind, site = MailKind.PASSWORD_CHANGED, revision.password.site
-        mails += users.emails_to(kind, actor, site)
+        ends_keys = revision.password.key is not None
+        kind = MailKind.CREDENTIAL_CHANGED if ends_keys else MailKind.PASSWORD_CHANGED
+        mails += users.emails_to(kind, actor, revision.password.site)
     if revision.address is not UNSET:
         requested = addresses.ask_change(context, revision.address)
         changes += requested.changes
@@ -204,15 +207,18 @@ def _password_changed(context: CommandContext, password: PasswordChange) -> list
     credential = context.state.credentials[context.actor.id]
     if credential.password_hash != password.old_hash:
         raise Refused("The password has changed in the meantime.")
-    changed = CredentialChanged(
-        credential=msgspec.structs.replace(credential, password_hash=password.new_hash),
-        same_key=True,
-    )
-    over = signing_out.end_all_sessions(context.state, context.actor.id, but=password.session_id)
-    session = context.state.sessions.get(password.session_id)
+    state, user_id = context.state, context.actor.id
+    changed: list[AnyChange]
+    if password.key is not None:
+        changed = users.key_replaced(state, user_id, password.key, password.new_hash)
+    else:
+        same = msgspec.structs.replace(credential, password_hash=password.new_hash)
+        changed = [CredentialChanged(credential=same, same_key=True)]
+    over = signing_out.end_all_sessions(state, user_id, but=password.session_id)
+    session = state.sessions.get(password.session_id)
     if session is None:
-        return [changed, *over]
-    return [changed, *over, SessionConfirmed(session_id=session.id, at=int(context.now))]
+        return [*changed, *over]
+    return [*changed, *over, SessionConfirmed(session_id=session.id, at=int(context.now))]
 
 
 def _targeted(context: CommandContext, targets: Targets) -> list[User]:

@@ -294,7 +294,16 @@ class UpdateSettings(SettingParams, kw_only=True, frozen=True):
     ] = UNSET
     timezone: Annotated[str | UnsetType, Doc("An IANA time zone name, or empty.")] = UNSET
     old_password: str | UnsetType = UNSET
-    new_password: Annotated[str | UnsetType, Doc("Requires `old_password`.")] = UNSET
+    new_password: Annotated[
+        str | UnsetType, Doc("Requires `old_password`. Ends all other sessions.")
+    ] = UNSET
+    end_keys: Annotated[
+        bool | UnsetType,
+        Doc(
+            "Tertulia only: with a new password, also replace your API key and end all access keys,"
+            " so that apps and scripts have to sign in again."
+        ),
+    ] = UNSET
 
 
 async def update_settings(call: Call, params: UpdateSettings) -> None:
@@ -330,6 +339,8 @@ async def update_settings(call: Call, params: UpdateSettings) -> None:
     call.ignored.extend(wire_name(name) for name in sent if name not in new)
     if params.old_password is not UNSET and "password" not in new:
         call.ignored.append("old_password")
+    if params.end_keys is True and "password" not in new:
+        call.ignored.append("end_keys")
 
 
 def _address(call: Call, params: UpdateSettings) -> NewAddress | UnsetType:
@@ -365,6 +376,7 @@ async def _password(call: Call, params: UpdateSettings) -> PasswordChange | Unse
         new_hash=hashed,
         session_id=call.session_id,
         site=call.node.config.mail_site,
+        key=vault.new_key() if params.end_keys is True else None,
     )
 
 
