@@ -21,6 +21,9 @@ def test_what_the_operator_does_is_recorded_with_the_command(place: Place) -> No
     older = place.answer("audit", "--user", "ben@example.com", "--before", str(every[0]["id"]))
     assert [one["kind"] for one in older["records"]] == ["account_created"]
 
+    (founded,) = place.answer("audit", "--kind", "organization_created")["records"]
+    assert founded["origin"]["command"] == "tertulia init"
+
     lines = place.run("audit", "--limit", "1").stdout.splitlines()
     assert lines[0].split() == ["ID", "TIME", "KIND", "BY", "TO", "FROM", "DETAILS"]
     assert "tertulia users change" in lines[1]

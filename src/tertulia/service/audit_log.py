@@ -1,26 +1,43 @@
 """Records for the audit log of what changes nothing, such as failed sign-ins.
 
-Anyone can cause these, so they are paid for from a budget. What exceeds it is counted, and recorded
+Anyone can cause these, so each kind has a budget. What exceeds it is counted, and recorded
 as one record when its period ends.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tertulia.log.log import Log
-from tertulia.model.audit_log import AuditRecord, Origin
+from tertulia.model.audit_log import AuditKind, AuditRecord, Origin
 from tertulia.store.notes import Audited
 
-PERIOD_SECONDS: Final = 600
-ALIKE: Final = 3
-"""Records per period of one kind, account, and network. More are counted."""
-BURST: Final = 300
-"""Records of a node that can be written immediately."""
-PER_SECOND: Final = 0.1
-"""Records of a node in the long run."""
-_Source = tuple[str, int | None, str]
+
+class RecordLimit(NamedTuple):
+    """How many records of a kind are written."""
+
+    alike: int = 3
+    """Records per period of one account and network. More are counted."""
+    period: int = 600
+    """Seconds."""
+    burst: int = 300
+    """Records of a node that can be written immediately."""
+    per_second: float = 0.1
+    """Records of a node in the long run."""
+
+
+_LIMIT: Final = RecordLimit()
+_LIMITS: Final[Mapping[AuditKind, RecordLimit]] = {
+    # A program with an old key tries it for as long as it runs.
+    "key_refused": RecordLimit(alike=1, period=6 * 3600, burst=100, per_second=0.01),
+}
+"""Of kinds that have others. Each kind has its own budget, so that a flood hides no other kind."""
+_Source = tuple[AuditKind, int | None, str]
 """A kind, an account, and a network."""
+
+
+def limit_of(kind: AuditKind) -> RecordLimit:
+    return _LIMITS.get(kind, _LIMIT)
 
 
 @dataclass
@@ -30,18 +47,23 @@ class _Count:
     more: int = 0
 
 
+@dataclass
+class _Budget:
+    left: float
+    at: float
+
+
 class AuditRecorder:
     """Writes a node's records within a moment."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._counts: dict[_Source, _Count] = {}
-        self._budget = float(BURST)
-        self._budget_at = log.clock()
+        self._budgets: dict[AuditKind, _Budget] = {}
 
     def record(
         self,
-        kind: str,
+        kind: AuditKind,
         origin: Origin,
         *,
         network: str = "",
@@ -55,10 +77,10 @@ class AuditRecorder:
         self.write_counts(now)
         source: _Source = (kind, user_id, network)
         count = self._counts.get(source)
-        if count is not None and count.written >= ALIKE:
+        if count is not None and count.written >= limit_of(kind).alike:
             count.more += 1
             return
-        if not self._pays(now):
+        if not self._pays(kind, now):
             self._counts.setdefault((kind, None, ""), _Count(now)).more += 1
             return
         self._counts.setdefault(source, _Count(now)).written += 1
@@ -73,12 +95,14 @@ class AuditRecorder:
             )
         )
 
-    def _pays(self, now: float) -> bool:
-        earned = max(0.0, now - self._budget_at) * PER_SECOND
-        self._budget, self._budget_at = min(BURST, self._budget + earned), now
-        if self._budget < 1:
+    def _pays(self, kind: AuditKind, now: float) -> bool:
+        limit = limit_of(kind)
+        budget = self._budgets.setdefault(kind, _Budget(limit.burst, now))
+        earned = max(0.0, now - budget.at) * limit.per_second
+        budget.left, budget.at = min(limit.burst, budget.left + earned), now
+        if budget.left < 1:
             return False
-        self._budget -= 1
+        budget.left -= 1
         return True
 
     def write_counts(self, now: float | None = None) -> None:
@@ -87,14 +111,14 @@ class AuditRecorder:
         over = [
             source
             for source, count in self._counts.items()
-            if now is None or not 0 <= now - count.begun_at < PERIOD_SECONDS
+            if now is None or not 0 <= now - count.begun_at < limit_of(source[0]).period
         ]
         for source in over:
             count = self._counts.pop(source)
             if not count.more:
                 continue
             kind, user_id, network = source
-            if network and not self._pays(at):
+            if network and not self._pays(kind, at):
                 self._counts.setdefault((kind, None, ""), _Count(at)).more += count.more
                 continue
             details = {"count": count.more, "since": int(count.begun_at)}

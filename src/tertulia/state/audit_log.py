@@ -10,10 +10,11 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from tertulia.model import changes
-from tertulia.model.audit_log import AuditRecord, Origin
+from tertulia.model.audit_log import AuditKind, AuditRecord, Origin
 from tertulia.model.change import Change
 from tertulia.model.changes import Entry
 from tertulia.model.imports import ImportState
+from tertulia.model.invitations import InvitationStatus
 from tertulia.model.users import User
 from tertulia.state.state import State
 
@@ -29,7 +30,7 @@ _MAX_TEXT: Final = 200
 class Fact(NamedTuple):
     """A record without its time, actor, and origin."""
 
-    kind: str
+    kind: AuditKind
     user_id: int | None = None
     details: Mapping[str, Any] = {}
 
@@ -91,7 +92,7 @@ def _parts(ids: Iterable[int]) -> Iterator[list[int]]:
         yield every[begin : begin + MAX_LISTED]
 
 
-def _about(kind: str, user_ids: Iterable[int], details: Mapping[str, Any]) -> Facts:
+def _about(kind: AuditKind, user_ids: Iterable[int], details: Mapping[str, Any]) -> Facts:
     """Yield facts about any number of accounts."""
     for some in _parts(user_ids):
         if len(some) == 1:
@@ -125,8 +126,7 @@ def _credential_changed(before: Before, change: changes.CredentialChanged) -> Fa
     new = change.credential
     old = before.state.credentials.get(new.user_id)
     if old is None or old.password_hash != new.password_hash:
-        kind = "password_changed" if new.password_hash else "password_removed"
-        yield Fact(kind, new.user_id)
+        yield Fact("password_changed" if new.password_hash else "password_removed", new.user_id)
     if old is None or old.key_digest != new.key_digest:
         yield Fact("api_key_changed", new.user_id)
 
@@ -216,7 +216,7 @@ def _user_changed(before: Before, change: changes.UserChanged) -> Facts:
         yield Fact("account_changed", user.id, {"changes": others})
 
 
-def _account_fact(kind: str) -> Describe:
+def _account_fact(kind: AuditKind) -> Describe:
     return lambda before, change: [Fact(kind, change.user_id)]
 
 
@@ -238,11 +238,11 @@ def _defaults_changed(before: Before, change: changes.RealmDefaultsChanged) -> F
         yield Fact("default_settings_changed", None, {"changes": different})
 
 
-def _simple(kind: str) -> Describe:
+def _simple(kind: AuditKind) -> Describe:
     return lambda before, change: [Fact(kind)]
 
 
-def _domain_set(kind: str) -> Describe:
+def _domain_set(kind: AuditKind) -> Describe:
     return lambda before, change: [
         Fact(
             kind,
@@ -278,7 +278,8 @@ def _invitations_ended(before: Before, change: changes.InvitationsEnded) -> Fact
     if before.is_routine:
         return
     details = {"invitation_ids": list(change.invitation_ids[:MAX_LISTED])}
-    yield Fact(f"invitation_{change.status.value}", None, details)
+    is_used = change.status is InvitationStatus.USED
+    yield Fact("invitation_used" if is_used else "invitation_revoked", None, details)
 
 
 def _export_set(before: Before, change: changes.DataExportSet) -> Facts:
@@ -301,7 +302,7 @@ def _import_set(before: Before, change: changes.DataImportSet) -> Facts:
         yield Fact(_IMPORTS[one.state], one.started_by, details)
 
 
-_IMPORTS: Final = {
+_IMPORTS: Final[Mapping[ImportState, AuditKind]] = {
     ImportState.CHECKING: "import_requested",
     ImportState.CHECKED: "import_checked",
     ImportState.IMPORTING: "import_started",
@@ -337,8 +338,11 @@ def _channel_changed(before: Before, change: changes.ChannelChanged) -> Facts:
     channel = before.state.channels[change.channel_id]
     different = _differences(channel, change.values, but=_UNSAID_OF_CHANNELS)
     if different and not (before.is_routine and different.keys() <= {"is_recently_active"}):
-        kind = "channel_archived" if change.values.get("is_archived") else "channel_changed"
-        yield Fact(kind, None, {**_channel(before, channel.id), "changes": different})
+        yield Fact(
+            "channel_archived" if change.values.get("is_archived") else "channel_changed",
+            None,
+            {**_channel(before, channel.id), "changes": different},
+        )
 
 
 def _subscribed(before: Before, change: changes.Subscribed) -> Facts:
@@ -380,12 +384,10 @@ def _members_changed(before: Before, change: changes.UserGroupMembersChanged) ->
     details = _group(before, change.group_id)
     yield from _about("group_members_added", change.added, details)
     yield from _about("group_members_removed", change.removed, details)
-    for kind, group_ids in (
-        ("group_members_added", change.added_groups),
-        ("group_members_removed", change.removed_groups),
-    ):
-        for some in _parts(group_ids):
-            yield Fact(kind, None, {**details, "subgroup_ids": some})
+    for some in _parts(change.added_groups):
+        yield Fact("group_members_added", None, {**details, "subgroup_ids": some})
+    for some in _parts(change.removed_groups):
+        yield Fact("group_members_removed", None, {**details, "subgroup_ids": some})
 
 
 # Deletions

@@ -165,8 +165,7 @@ async def export_audit_log(
     """Get a URL for downloading the audit log as a CSV file. Requires an owner. This endpoint is a
     Tertulia extension.
 
-    The file has at most 200,000 records, newest first. If there are more, its last row has the kind
-    `export_continues`, and its ID is the `before` of the next export.
+    The file has all records that match, newest first.
     """
     permissions.require_owner(call.state, call.user)
     sign_in.require_confirmed(call)

@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute, Route
 
 from tertulia.domain.accounts.access_keys import NOTHING
 from tertulia.model.attachments import ADDRESS, SHOWN, Attachment
-from tertulia.model.errors import FilesUnavailable, MayNotOpen, Refused, Unavailable
+from tertulia.model.errors import FilesUnavailable, MayNotOpen, Refused, Unavailable, WrongApiKey
 from tertulia.model.users import BotKind, User
 from tertulia.pictures import BadPicture
 from tertulia.service import links
@@ -24,7 +24,12 @@ from tertulia.service.files.uploads import may_open, thumbnail
 from tertulia.store.files import StoredFile
 from tertulia.wire.api.attachments import TICKET
 from tertulia.wire.api.exports import TICKET as EXPORT_TICKET
-from tertulia.wire.http.authentication import authenticated, owner_of_key, within_reach
+from tertulia.wire.http.authentication import (
+    authenticated,
+    owner_of_key,
+    record_refused_key,
+    within_reach,
+)
 from tertulia.wire.http.errors import error_response
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.rate_limits import read_for
@@ -261,10 +266,14 @@ def _caller(node: HttpNode, request: Request) -> User | None:
     """Authenticate by the Authorization header, by an API key in the URL (only for files), or by
     the session cookie."""
     api_key = request.query_params.get("api_key")
-    if api_key is None or "authorization" in request.headers:
-        user = authenticated(node, request, NOTHING)
-    else:
-        user = owner_of_key(node, request, api_key, NOTHING)
+    try:
+        if api_key is None or "authorization" in request.headers:
+            user = authenticated(node, request, NOTHING)
+        else:
+            user = owner_of_key(node, request, api_key, NOTHING)
+    except WrongApiKey:
+        record_refused_key(node, request)
+        raise
     return within_reach(request, user)
 
 

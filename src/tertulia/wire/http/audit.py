@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.types import Scope
 
 from tertulia.log.origin import current_origin
-from tertulia.model.audit_log import Origin, Way
+from tertulia.model.audit_log import AuditKind, Origin, Way
 from tertulia.service.audit_log import AuditRecorder
 from tertulia.wire.http.request_head import client_address, client_network, header
 
@@ -55,7 +55,7 @@ class RequestOrigin:
 
 def record(
     request: Request,
-    kind: str,
+    kind: AuditKind,
     *,
     actor_id: int | None = None,
     user_id: int | None = None,

@@ -5,6 +5,7 @@ import base64
 import contextlib
 import hmac
 import logging
+import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -31,6 +32,7 @@ from tertulia.model.users import Credential, ReachedUser, User
 from tertulia.service.config import Config
 from tertulia.service.credentials import Vault, key_digest
 from tertulia.service.links import Links
+from tertulia.wire.http import audit
 from tertulia.wire.http.errors import BadAuthorization, CsrfFailed
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.request_head import (
@@ -208,6 +210,19 @@ def require_open(node: HttpNode) -> None:
     """Raise OrganizationDeactivated if the organization is deactivated."""
     if node.state.realm.deactivated:
         raise OrganizationDeactivated("This organization is deactivated.")
+
+
+def record_refused_key(node: HttpNode, request: Request) -> None:
+    """Record in the audit log that the request's API key was refused, for the account that it
+    named."""
+    user_id = None
+    with contextlib.suppress(NotAuthenticated, BadAuthorization):
+        named, _ = basic_credentials(header(request.scope["headers"], b"authorization") or "")
+        user = node.state.user_with_address(named)
+        if user is None and (numbered := re.match(r"user(\d{1,15})@", named)):
+            user = node.state.users.get(int(numbered[1]))
+        user_id = None if user is None else user.id
+    audit.record(request, "key_refused", user_id=user_id)
 
 
 def agent_of(node: HttpNode, request: Request) -> AccessKey:

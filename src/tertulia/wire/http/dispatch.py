@@ -32,6 +32,7 @@ from tertulia.wire.http.authentication import (
     access_key_in,
     authenticated,
     owner_of_key,
+    record_refused_key,
     require_open,
     session_in,
 )
@@ -147,6 +148,7 @@ class Endpoint:
             return self._counted(request, route)
         except WrongApiKey:
             if not await adopts_key_of(self._node, request):
+                record_refused_key(self._node, request)
                 raise
         return self._counted(request, route)
 

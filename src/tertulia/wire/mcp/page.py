@@ -15,11 +15,11 @@ from starlette.routing import BaseRoute, Route
 
 from tertulia.domain.accounts import access_keys
 from tertulia.model.access_keys import AccessKey
-from tertulia.model.errors import Refused, Unavailable
+from tertulia.model.errors import Refused, Unavailable, WrongApiKey
 from tertulia.model.users import User
 from tertulia.service.agent import Agent
 from tertulia.service.config import Config
-from tertulia.wire.http.authentication import agent_of
+from tertulia.wire.http.authentication import agent_of, record_refused_key
 from tertulia.wire.http.errors import MethodNotAllowed, error_response
 from tertulia.wire.http.forms import drained, whole_body
 from tertulia.wire.http.node import HttpNode
@@ -98,7 +98,9 @@ class _Endpoint:
         node = self._node
         try:
             key = self._authenticate(request)
-        except (Refused, Unavailable):
+        except (Refused, Unavailable) as refusal:
+            if isinstance(refusal, WrongApiKey):
+                record_refused_key(node, request)
             # A client that is still sending doesn't read the response.
             if request.method not in {"GET", "HEAD"}:
                 await drained(request)
