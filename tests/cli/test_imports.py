@@ -1,9 +1,16 @@
 """`tertulia import`."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from tertulia.app.founding import opened_log
+from tertulia.imports.progress import FACT, Progress
+from tertulia.store import installation
+from tertulia.store.database import Connection
 from tests.cli.support import Place, run
 from tests.imports import mattermost_export, rocketchat_dump
 
@@ -30,6 +37,32 @@ def test_mattermost(place: Place, tmp_path: Path) -> None:
     done = answer(place, "mattermost", "--team", "harbor", str(export))
     assert done["imported"]["messages"] == 10
     assert [one for one in (place.config.data_path / "imports").iterdir() if one.is_dir()] == []
+
+
+def test_an_unfinished_import_can_be_canceled(place: Place, tmp_path: Path) -> None:
+    export = mattermost_export.written(tmp_path / "export.zip", mattermost_export.sample())
+    answer(place, "mattermost", str(export))
+    assert "nothing to cancel" in " ".join(run("import", "cancel", *place.flags).output.split())
+
+    def interrupt(connection: Connection) -> None:
+        stored = installation.value(connection, FACT)
+        progress = msgspec.json.decode(stored or "", type=Progress)
+        progress.step = "messages"
+        installation.put(connection, FACT, msgspec.json.encode(progress).decode())
+
+    async def stop() -> None:
+        async with opened_log(place.config, print) as log:
+            await log.store.write(interrupt)
+
+    asyncio.run(stop())
+    other = mattermost_export.sample()
+    other.pop()
+    second = mattermost_export.written(tmp_path / "second.zip", other)
+    assert "tertulia import cancel" in error(place, "mattermost", str(second))
+    canceled = run("import", "cancel", *place.flags)
+    assert canceled.exit_code == 0
+    assert "10 of 10 messages came along" in " ".join(canceled.output.split())
+    answer(place, "mattermost", str(second))
 
 
 def test_rocketchat(place: Place, tmp_path: Path) -> None:

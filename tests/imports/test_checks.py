@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from tertulia.app.founding import opened_log
-from tertulia.imports.progress import ImportRefused, Progress, dry_run
+from tertulia.imports.dry_run import dry_run
+from tertulia.imports.progress import ImportRefused, Progress
 from tertulia.imports.records import (
     Holders,
     SourceAttachment,
@@ -391,7 +392,7 @@ async def test_errors_of_a_source_end_the_import_with_a_sentence(config: Config)
     await imported(config, Invented(60))
     assert len((await contents(config))["messages"]) == 60
     with pytest.raises(SourceError, match="can't be read: KeyError"):
-        dry_run(Broken(60), lambda _: None)
+        dry_run(Broken(60), lambda _: None, State())
 
 
 async def test_files_need_room(config: Config) -> None:

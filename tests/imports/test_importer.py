@@ -8,14 +8,28 @@ import pytest
 from msgspec.structs import replace
 
 from tertulia.app.founding import opened_log
-from tertulia.domain.organization import realms
+from tertulia.domain.organization import linkifiers, realms
+from tertulia.imports import canceling
+from tertulia.imports.dry_run import dry_run
 from tertulia.imports.identifiers import MATCHED
-from tertulia.imports.progress import FACT, ImportRefused, Progress, dry_run
-from tertulia.imports.records import SourceAttachment, SourceFile, SourceMessage
+from tertulia.imports.messages import LINK_FACT
+from tertulia.imports.progress import FACT, IDS_FACT, ImportRefused, Progress
+from tertulia.imports.records import (
+    SourceAttachment,
+    SourceChannel,
+    SourceFile,
+    SourceGroup,
+    SourceInvitation,
+    SourceLinkifier,
+    SourceMessage,
+    SourceOrganization,
+)
+from tertulia.imports.report import ImportReport
 from tertulia.log.replica import replay_differences
 from tertulia.model.changes import UserChanged
 from tertulia.service.config import Config
 from tertulia.state.decision import Decision
+from tertulia.state.state import State
 from tertulia.store import installation, message_details
 from tertulia.store.database import READING
 from tertulia.store.store import database_at
@@ -56,6 +70,11 @@ async def contents(config: Config) -> dict[str, Any]:
                 (one.channel_id, one.user_id): one.spans for one in state.tables["subscriptions"]
             },
         }
+
+
+async def copied_state(config: Config) -> State:
+    async with opened_log(config, print) as log:
+        return log.state
 
 
 async def unread_ids(config: Config, user_id: int) -> set[int]:
@@ -227,8 +246,8 @@ async def test_the_report_and_a_dry_run_name_the_people_who_have_an_account(
     config: Config,
 ) -> None:
     await imported(config, Invented(12))
+    tried = dry_run(Invented(24), lambda _: None, await copied_state(config))
     progress = await imported(config, Invented(24, keeps_ids=False))
-    tried = dry_run(Invented(24), lambda _: None, {"ann@example.com", "ben@example.com"})
     for one in (progress, tried):
         assert one.report.changed[f"people: {MATCHED}"].samples == [
             "ann@example.com",
@@ -253,3 +272,67 @@ async def test_people_with_an_account_keep_it(config: Config) -> None:
         "office (2)",
     ]
     assert [row[0] for row in found["messages"]] == [*range(101, 113), *range(114, 138)]
+
+
+class Crowded(Invented):
+    """An organization whose names are taken where the invented one is, and with more than fits."""
+
+    def organization(self, report: ImportReport) -> SourceOrganization:
+        found = super().organization(report)
+        ben = replace(found.users[1], alert_words=("soup", "x" * 500), timezone="Mars/Olympus")
+        return replace(
+            found,
+            users=(found.users[0], ben, *found.users[2:]),
+            groups=(SourceGroup(key=31, name="cooks", members=(12,), subgroups=(31,)),),
+            channels=(*found.channels, SourceChannel(key=23, name="@bad\n", retention_days=-7)),
+            domains=(("example.com", False),),
+            linkifiers=tuple(
+                SourceLinkifier(key=n, pattern=f"{n}-[0-9]+", url_template="https://example.com/")
+                for n in range(linkifiers.MAX_LINKIFIERS + 2)
+            ),
+            invitations=(SourceInvitation(address="ann@example.com", inviter=11),),
+        )
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+async def test_a_dry_run_tells_what_the_import_then_does(config: Config, is_new: bool) -> None:
+    if not is_new:
+        await imported(config, Crowded(12))
+    state = State() if is_new else await copied_state(config)
+    source = Crowded(24, keeps_ids=is_new)
+    tried = dry_run(source, lambda _: None, state).report.to_json()
+    done = (await imported(config, source)).report.to_json()
+    assert tried == done
+    reasons = {one["reason"] for one in [*tried["skipped"], *tried["changed"]]}
+    if not is_new:
+        assert {MATCHED, "The name is taken here, so it got a number."} <= reasons
+        assert "This organization keeps its own." in reasons
+
+
+async def test_a_canceled_import_leaves_nothing_half_done(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tertulia.imports.importer.READ_AT_ONCE", 1000)
+
+    def kill(progress: Progress) -> None:
+        if progress.messages == 30:
+            raise Killed
+
+    with pytest.raises(Killed):
+        await imported(config, Invented(60), kill)
+    assert await unread_ids(config, 11) != set()
+    with pytest.raises(ImportRefused, match="tertulia import cancel"):
+        await imported(config, Invented(24, keeps_ids=False))
+    async with opened_log(config, print) as log:
+        progress = await canceling.cancel(log)
+        assert (progress.messages, progress.is_new) == (30, True)
+        with pytest.raises(ImportRefused, match="nothing to cancel"):
+            await canceling.cancel(log)
+        assert await log.store.read(lambda c: installation.values(c, IDS_FACT)) == {}
+        assert await log.store.read(lambda c: installation.values(c, LINK_FACT)) == {}
+    assert await unread_ids(config, 12) == await unread_ids(config, 11) == set()
+    # The same export comes as a new one, and so does another one.
+    again = await imported(config, Invented(60))
+    assert (again.step, again.is_new, again.messages) == ("done", False, 60)
+    assert len((await contents(config))["messages"]) == 90
+    await imported(config, Invented(24, keeps_ids=False))

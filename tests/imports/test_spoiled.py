@@ -19,14 +19,16 @@ import pytest
 
 from tertulia.app.founding import opened_log
 from tertulia.imports import preparation
+from tertulia.imports.dry_run import dry_run
 from tertulia.imports.mattermost.source import MattermostExport
-from tertulia.imports.progress import ImportRefused, dry_run
+from tertulia.imports.progress import ImportRefused
 from tertulia.imports.rocketchat.source import RocketChatDump
 from tertulia.imports.slack.export import SlackExport
 from tertulia.imports.source import Source, SourceError
 from tertulia.imports.zulip.source import ZulipExport
 from tertulia.log.replica import replay_differences
 from tertulia.service.config import Config
+from tertulia.state.state import State
 from tertulia.store.database import READING
 from tertulia.store.store import database_at
 from tests.imports import mattermost_export, rocketchat_dump, slack_exports, zulip_export
@@ -175,7 +177,7 @@ async def tried(kind: str, seed: int, place: Path) -> str:
     source = None
     try:
         source = opened(work)
-        dry_run(source, lambda _: None)
+        dry_run(source, lambda _: None, State())
         progress = await imported(config, source)
         assert progress.step == "done"
     except (SourceError, ImportRefused) as error:

@@ -12,7 +12,9 @@ import pytest
 
 from tertulia.domain.organization import imports
 from tertulia.domain.organization.imports import DAY, KEPT_DAYS, MAX_RECORDS
+from tertulia.imports import canceling
 from tertulia.imports.lock import ImportBusy
+from tertulia.imports.progress import FACT, IDS_FACT, Progress
 from tertulia.jobs import imports as jobs
 from tertulia.jobs.programs import ProgramFailed, environment_of, run_command
 from tertulia.model.changes import UserChanged
@@ -23,8 +25,10 @@ from tertulia.model.imports import (
     ImportState,
     ImportSummary,
 )
+from tertulia.model.messages import Message
 from tertulia.service.config import Config
 from tertulia.service.node import Node
+from tertulia.store import installation, queries
 from tests.imports import mattermost_export
 from tests.imports.zulip_export import ANN, ZulipExportBuilder, message
 from tests.s3 import ACCESS_KEY, SECRET_KEY, S3Server
@@ -228,6 +232,74 @@ async def test_canceling_stops_it_and_it_can_be_continued(
     done = await ended(org)
     assert done.state is ImportState.FINISHED
     assert await imported_messages(org) == MANY
+
+
+async def test_a_canceled_import_is_forgotten_with_its_record(
+    org: Organization, large_export: bytes
+) -> None:
+    ann = org["ann"]
+    number = await started(org, large_export)
+    await halfway(org)
+    (await ann.delete(f"/imports/{number}")).ok
+
+    async def progress() -> Progress:
+        found = await canceling.newest(org.node.log)
+        assert found is not None
+        return found
+
+    async def is_(name: str) -> None:
+        async with asyncio.timeout(60):
+            while not getattr(await progress(), name):  # noqa: ASYNC110 (it has no event)
+                await asyncio.sleep(0.01)
+
+    await is_("is_paused")
+    unread = (await ann.register()).data["unread_msgs"]["count"]
+    assert unread < 20  # But not what came along last, whose state wasn't written yet.
+    ids = await org.node.store.read(lambda c: installation.value(c, IDS_FACT))
+    assert ids is not None
+    (await ann.delete(f"/imports/{number}")).ok
+    await is_("is_canceled")
+    assert await org.node.store.read(lambda c: installation.value(c, IDS_FACT)) is None
+
+
+async def test_the_owner_chooses_whether_people_are_matched(
+    org: Organization, export: bytes, tmp_path: Path
+) -> None:
+    ann = org["ann"]
+    builder = ZulipExportBuilder()
+    builder.realm["zerver_userprofile"][0]["delivery_email"] = ann.email
+    key = await uploaded(ann, builder.packed(tmp_path).read_bytes())
+    number = (await ann.post("/imports", upload=key, kind="zulip")).ok["id"]
+    await ended(org)
+    matched = [one for one in (await listed(ann))["plan"]["changed"] if ann.email in one["samples"]]
+    assert matched
+    (await ann.post(f"/imports/{number}/start", new_accounts=True)).ok
+    assert (await ended(org)).new_accounts
+    found = await listed(ann)
+    assert (found["state"], found["new_accounts"]) == ("finished", True)
+    senders = {one.sender_id for one in await all_messages(org)}
+    assert ann.user_id not in senders
+
+
+async def all_messages(org: Organization) -> list[Message]:
+    return await org.node.store.read(lambda c: queries.messages(c, range(1, 100)))
+
+
+async def test_an_unfinished_import_of_the_command_line_is_named(
+    org: Organization, export: bytes
+) -> None:
+    ann = org["ann"]
+    assert (await ann.get("/imports")).ok["unfinished"] is None
+    before = Progress(
+        fingerprint="1", kind="slack", origin="Slack", step="messages", started_at=1_600_000_000
+    )
+    text = msgspec.json.encode(before).decode()
+    await org.node.store.write(lambda c: installation.put(c, FACT, text))
+    found = (await ann.get("/imports")).ok["unfinished"]
+    assert found == {"origin": "Slack", "started_at": 1_600_000_000}
+    await started(org, export)
+    failed = await ended(org)
+    assert (failed.state, "tertulia import cancel" in failed.reason) == (ImportState.FAILED, True)
 
 
 async def test_another_export_can_follow_a_canceled_one(

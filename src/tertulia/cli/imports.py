@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,10 +15,12 @@ from tertulia.cli import live_imports, requested_imports
 from tertulia.cli.commands import Printed, configured, done, report
 from tertulia.cli.errors import CommandFailed
 from tertulia.cli.options import AsJson
+from tertulia.imports import canceling
 from tertulia.imports.arrivals import invite
+from tertulia.imports.dry_run import dry_run
 from tertulia.imports.importer import Importer
 from tertulia.imports.lock import DIRECTORY, ImportBusy, alone, delete_extracted
-from tertulia.imports.progress import ImportRefused, Progress, dry_run, read_from
+from tertulia.imports.progress import ImportRefused, Progress, read_from
 from tertulia.imports.source import Source, SourceError
 from tertulia.jobs.imports import only_import
 from tertulia.log.log import Log
@@ -25,6 +28,7 @@ from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.numbers import counted
 from tertulia.service.config import Config
 from tertulia.service.links import Links, external_media
+from tertulia.state.state import State
 from tertulia.store.store import database_at
 
 app = typer.Typer(
@@ -148,8 +152,9 @@ async def _imported(
 ) -> tuple[Progress, int | None]:
     """Return the progress, and how many people were invited; None if nobody was to be."""
     if is_dry:
-        addresses = frozenset[str]() if new_accounts else await _addresses(config)
-        return await asyncio.to_thread(dry_run, source, _Bar().show, addresses), None
+        state = await _state(config)
+        tried = partial(dry_run, source, _Bar().show, state, matches_accounts=not new_accounts)
+        return await asyncio.to_thread(tried), None
     vault = opened_vault(config, create=True)
     files, disk = config.opened_files()
     bar = _Bar()
@@ -181,12 +186,12 @@ async def _invited(log: Log, config: Config) -> int:
     return await invite(log, config.mail_site, config.invitations_per_day)
 
 
-async def _addresses(config: Config) -> frozenset[str]:
-    """Return the addresses of accounts here; none if there's no organization yet."""
+async def _state(config: Config) -> State:
+    """Return a copy of the organization's state, which is empty if there's none yet."""
     if not database_at(config.data_path, config.database_url).exists():
-        return frozenset()
+        return State()
     async with opened_log(config, report) as log:
-        return frozenset(one.address.casefold() for one in log.state.users)
+        return log.state
 
 
 class _Bar:
@@ -280,6 +285,29 @@ async def invite_people(config: Config) -> Printed:
     async with opened_organization(config, report) as (log, _):
         invited = await _invited(log, config)
     return done(f"{counted(invited, 'person', 'people')} will get an email.")
+
+
+@app.command("cancel", epilog="Example: `tertulia import cancel --data-dir data`")
+@configured
+async def cancel_import(config: Config) -> Printed:
+    """Give up an import that isn't finished. What has come along stays; the rest can't be imported
+    later.
+
+    Until then, no other import can begin. Stop the command first if it's running.
+    """
+    try:
+        with alone(config.data_path / DIRECTORY):
+            async with opened_organization(config, report) as (log, _):
+                progress = await only_import(log, config.data_path, lambda: canceling.cancel(log))
+    except ImportRefused as refused:
+        raise CommandFailed(str(refused)) from None
+    lines = [
+        f"Canceled the import from {progress.origin}. {progress.messages:,} of"
+        f" {max(progress.expected, progress.messages):,} messages came along, and stay."
+    ]
+    if progress.is_new:
+        lines.append("To start over, delete the data directory and the database.")
+    return done(" ".join(lines))
 
 
 EXAMPLES = {

@@ -15,17 +15,18 @@ import msgspec
 import typer
 
 from tertulia.app.composition import opened_organization
+from tertulia.app.founding import opened_log
 from tertulia.cli.commands import report
 from tertulia.domain.organization import imports as domain
+from tertulia.imports import canceling
+from tertulia.imports.dry_run import dry_run
 from tertulia.imports.importer import Importer
 from tertulia.imports.lock import DIRECTORY, ImportBusy, alone, delete_extracted
 from tertulia.imports.progress import (
     CHECK_FACT,
-    FACT,
     ImportCanceled,
     ImportRefused,
     Progress,
-    dry_run,
     read_from,
 )
 from tertulia.imports.source import Source, SourceError
@@ -38,12 +39,11 @@ from tertulia.service.credentials import Vault
 from tertulia.service.links import Links, external_media
 from tertulia.store import file_modes, installation
 from tertulia.store.database import Connection
-from tertulia.store.store import READ_SECONDS
 
 NOTED_SECONDS: Final = 1.0
 """How often the progress of a check is stored."""
 REPEATED: Final = (
-    "An export of the same size was imported before. If it's the same one, all its messages will be"
+    "An export of the same size was imported before. If it's the same one, its messages will be"
     " here twice."
 )
 _UPLOAD: Final = "upload"
@@ -114,8 +114,11 @@ class _Requested:
             def tell(progress: Progress) -> None:
                 latest[:] = [(progress.messages, progress.expected)]
 
-            addresses = {one.address.casefold() for one in self._log.state.users}
-            progress = await asyncio.to_thread(dry_run, source, tell, addresses)
+            async with opened_log(self._config, report) as log:
+                copy = log.state
+            progress = await asyncio.to_thread(
+                dry_run, source, tell, copy, matches_accounts=not one.new_accounts
+            )
         if await self._is_repeated(one, progress.fingerprint):
             progress.report.change("messages", REPEATED, number=progress.messages)
         await self._log.submit(None, domain.checked, one.id, _summary(progress), erased)
@@ -136,27 +139,25 @@ class _Requested:
                 site=self._config.external_url,
                 media=external_media(self._config, Links(self._vault)),
                 request_id=one.id,
+                matches_accounts=not one.new_accounts,
             )
             progress = await importer.run()
         await self._log.submit(None, domain.finished, one.id, _summary(progress), progress.erased)
 
     async def _has_begun(self, one: DataImport) -> bool:
-        newest = await self._newest()
+        newest = await canceling.newest(self._log)
         return newest is not None and newest.request_id == one.id
 
     async def _is_repeated(self, one: DataImport, fingerprint: str) -> bool:
         """Whether the same export seems to be imported already, and would be again: the newest one
         is continued, or nothing is done."""
-        newest = await self._newest()
-        return (newest is None or newest.fingerprint != fingerprint) and any(
+        newest = await canceling.newest(self._log)
+        if newest is not None and newest.fingerprint == fingerprint:
+            return newest.is_canceled
+        return any(
             (before.kind, before.size, before.state) == (one.kind, one.size, ImportState.FINISHED)
             for before in self._log.state.data_imports
         )
-
-    async def _newest(self) -> Progress | None:
-        """The progress of the newest import into this organization."""
-        stored = await self._log.store.read_log(lambda c: installation.value(c, FACT), READ_SECONDS)
-        return None if stored is None else msgspec.json.decode(stored, type=Progress)
 
     @contextlib.asynccontextmanager
     async def _opened(self, one: DataImport) -> AsyncIterator[Source]:

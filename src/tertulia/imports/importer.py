@@ -176,8 +176,8 @@ class Importer:
         )
         if stored is not None:
             before = msgspec.json.decode(stored, type=Progress)
-            if before.fingerprint == survey.fingerprint:
-                before.request_id = self._request_id
+            if before.fingerprint == survey.fingerprint and not before.is_canceled:
+                before.request_id, before.is_paused = self._request_id, False
                 self._progress = before
                 self._ids = Identifiers(msgspec.json.decode(ids or "{}"))
                 self._linked = linked
@@ -187,8 +187,8 @@ class Importer:
             )
             if before.step != "done" and not is_given_up:
                 raise ImportRefused(
-                    f"An import from {before.origin} isn't finished. Run it again with the same"
-                    " export to continue it, or start over with an empty data directory."
+                    f"An import from {before.origin} isn't finished. Run the same `tertulia import`"
+                    " command again to continue it, or `tertulia import cancel` to give it up."
                 )
             if before.step != "done":  # Links that it remembered aren't for this import.
                 await self._log.store.write(lambda c: installation.forget_all(c, LINK_FACT))

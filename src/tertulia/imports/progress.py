@@ -1,15 +1,12 @@
 """How far an import is, and what one would do."""
 
 import logging
-import time
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator
 from typing import Final, Literal, TypeVar
 
 from msgspec import Struct, field
 
-from tertulia.imports.channels import memberships
-from tertulia.imports.identifiers import MATCHED
-from tertulia.imports.records import SourceMessage, SourceOrganization, SourceSubscription
+from tertulia.imports.records import SourceMessage, SourceOrganization
 from tertulia.imports.report import ImportReport
 from tertulia.imports.source import MessageBatch, Source, SourceError
 from tertulia.store import installation
@@ -56,6 +53,10 @@ class Progress(Struct, kw_only=True):
     resumed_messages: int = 0
     request_id: int = 0
     """The import's ID if an owner started it in the browser, or 0."""
+    is_canceled: bool = False
+    """Whether it was canceled for good."""
+    is_paused: bool = False
+    """Whether it was canceled, but can be continued."""
     erased: int = 0
     """How many accounts of the organization were erased when it began. If there are more, the
     report has no samples anymore, because erasing forgets them (`domain/accounts/erasing.py`)."""
@@ -101,69 +102,6 @@ def read_batches(source: Source, after: str, report: ImportReport) -> Iterator[M
     batches = read_from(lambda: iter(source.messages(after, report)))
     while (batch := read_from(lambda: next(batches, None))) is not None:
         yield batch
-
-
-def dry_run(source: Source, tell: Tell, addresses: Set[str] = frozenset()) -> Progress:
-    """Read everything and count what would be imported, without an organization. `addresses` are
-    those of accounts that people will be matched with, in lowercase. Raises SourceError."""
-    survey = read_from(source.survey)
-    progress = Progress(
-        fingerprint=survey.fingerprint,
-        kind=source.kind,
-        origin=survey.origin,
-        expected=survey.messages,
-    )
-    report = progress.report
-    organization = read_from(lambda: source.organization(report))
-    _count(organization, report)
-    for user in organization.users:
-        if user.address.strip().casefold() in addresses:
-            report.change("people", MATCHED, user.address)
-    expired = Expired(organization, time.time(), report)
-    progress.step = "messages"
-    for batch in read_batches(source, "", report):
-        progress.messages += len(batch.messages)
-        report.count("messages", len(batch.messages))
-        report.count("reactions", sum(len(one.reactions) for one in batch.messages))
-        report.count("files", sum(len(one.attachments) for one in batch.messages))
-        for message in batch.messages:
-            expired.look(message)
-        tell(progress)
-    return progress
-
-
-def _count(organization: SourceOrganization, report: ImportReport) -> None:
-    counted = {
-        "people": [one for one in organization.users if one.bot is None],
-        "bots": [one for one in organization.users if one.bot is not None],
-        "groups": organization.groups,
-        "folders": organization.folders,
-        "channels": organization.channels,
-        "subscriptions": list(_subscriptions(organization)),
-        "custom emoji": organization.emoji,
-        "profile fields": organization.profile_fields,
-        "linkifiers": organization.linkifiers,
-        "playgrounds": organization.playgrounds,
-        "email domains": organization.domains,
-        "drafts": organization.drafts,
-        "saved snippets": organization.snippets,
-        "scheduled messages": organization.scheduled,
-        "topic settings": organization.user_topics,
-        "invitations": organization.invitations,
-        "files": organization.attachments,
-    }
-    for kind, records in counted.items():
-        report.count(kind, len(records))
-
-
-def _subscriptions(organization: SourceOrganization) -> Iterator[SourceSubscription]:
-    """Yield the subscriptions that begin, of people and to channels that come along."""
-    users = {one.key for one in organization.users}
-    channels = {one.key for one in organization.channels}
-    first, later = memberships(organization.subscriptions)
-    for one in (*first, *(step.subscription for step in later if step.is_first)):
-        if one.user in users and one.channel in channels:
-            yield one
 
 
 class Expired:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from tertulia.domain.organization import imports as domain
+from tertulia.imports import canceling
 from tertulia.imports.lock import DIRECTORY, ImportBusy, alone, delete_extracted
 from tertulia.jobs.leases import JobLease
 from tertulia.jobs.programs import ProgramFailed, run_command
@@ -83,6 +84,8 @@ def imports(node: Node) -> Job:
         set_aside.keep_only([] if data_import is None else [data_import.id])
         if data_import is None:
             await _delete_unused(node)
+            with contextlib.suppress(ImportBusy):  # The command line imports.
+                await _tidy(node)
             return PERIOD_SECONDS
         if set_aside.is_resting(data_import.id):
             return set_aside.next_attempt() or BUSY_SECONDS
@@ -152,6 +155,16 @@ async def _run(node: Node, data_import: DataImport) -> None:
     finally:
         process.cancel()
         await asyncio.wait({process})
+
+
+async def _tidy(node: Node) -> None:
+    """Complete what a canceled import left."""
+    progress = await canceling.newest(node.log)
+    if progress is None or progress.step == "done" or not progress.request_id:
+        return
+    work = node.config.data_path / DIRECTORY
+    with alone(work):
+        await only_import(node.log, node.config.data_path, lambda: canceling.tidy(node.log))
 
 
 async def _delete_unused(node: Node) -> None:

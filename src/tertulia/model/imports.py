@@ -71,6 +71,8 @@ class DataImport(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The only team of Mattermost to import; empty for all."""
     token_sealed: str = ""
     """A token for files of Slack, sealed by the vault; empty for none."""
+    new_accounts: bool = False
+    """Whether nobody is matched with an account here."""
     started_at: int = 0
     """UNIX seconds; 0 for not yet. The same for the next one."""
     ended_at: int = 0

@@ -24,6 +24,7 @@ export interface DataImport {
   acting_user_id: number;
   file_name: string;
   file_size: number;
+  new_accounts: boolean;
   has_file: boolean;
   requested_at: number;
   started_at: number | null;
@@ -41,6 +42,8 @@ export interface DataImport {
 
 export interface Imports {
   imports: DataImport[];
+  /** An import of the command line that others have to wait for. */
+  unfinished: { origin: string; started_at: number } | null;
   max_file_size_mib: number;
   people_to_invite: number;
 }

@@ -40,6 +40,8 @@ class NewImport(Struct, frozen=True, kw_only=True):
     token_sealed: str
     is_dry_run: bool
     """Whether it's only checked at first."""
+    new_accounts: bool = False
+    """Whether everyone gets a new account, even if their email address has one here."""
 
 
 def request(context: CommandContext, new: NewImport) -> Decision[DataImport]:
@@ -65,13 +67,17 @@ def request(context: CommandContext, new: NewImport) -> Decision[DataImport]:
         requested_at=now,
         team=new.team,
         token_sealed=new.token_sealed,
+        new_accounts=new.new_accounts,
         started_at=0 if new.is_dry_run else now,
     )
     return Decision(made, (DataImportSet(data_import=made),))
 
 
-def start(context: CommandContext, import_id: int) -> Decision[None]:
-    """Start an import that was checked, or continue one that failed or was canceled."""
+def start(
+    context: CommandContext, import_id: int, new_accounts: bool | None = None
+) -> Decision[None]:
+    """Start an import that was checked, or continue one that failed or was canceled. `new_accounts`
+    is as in `NewImport`; None keeps it. It can't change once the import has begun."""
     state = context.state
     permissions.require_owner(state, context.actor)
     data_import = found(state, import_id)
@@ -80,10 +86,15 @@ def start(context: CommandContext, import_id: int) -> Decision[None]:
         raise Refused("This import is already finished.")
     if not data_import.path:
         raise Refused("The uploaded file has been deleted. Upload it again.")
+    if new_accounts is None:
+        new_accounts = data_import.new_accounts
+    if new_accounts is not data_import.new_accounts and data_import.started_at:
+        raise Refused("This import has begun, so you can't change who gets a new account.")
     return _set(
         replace(
             data_import,
             state=ImportState.IMPORTING,
+            new_accounts=new_accounts,
             started_by=context.actor.id,
             started_at=int(context.now),
             ended_at=0,

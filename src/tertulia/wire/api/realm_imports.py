@@ -8,6 +8,7 @@ from msgspec import Struct, convert
 from tertulia.domain import permissions
 from tertulia.domain.organization import imports
 from tertulia.domain.organization.imports import NewImport
+from tertulia.imports import canceling
 from tertulia.imports.arrivals import awaited, invite
 from tertulia.imports.progress import CHECK_FACT, FACT, Progress
 from tertulia.model import changes
@@ -89,6 +90,9 @@ class ImportObject(Struct, kw_only=True):
     acting_user_id: Annotated[int, Doc("Who uploaded the file, or started the import.")]
     file_name: str
     file_size: Annotated[int, Doc("Bytes.")]
+    new_accounts: Annotated[
+        bool, Doc("Whether everyone gets a new account, even if their email address has one here.")
+    ]
     has_file: Annotated[
         bool, Doc("Whether the file is kept, so that the import can be started or continued.")
     ]
@@ -128,10 +132,24 @@ PROJECTIONS: Final[Projections] = (
 )
 
 
+class UnfinishedImportObject(Struct, kw_only=True):
+    """An import of the command line that isn't finished, and that others have to wait for."""
+
+    origin: Annotated[str, Doc("The other server, such as `Zulip 10.1`.")]
+    started_at: Annotated[int, Doc("UNIX seconds.")]
+
+
 class ImportsResponse(ApiResponse, kw_only=True):
     """The imports, newest first."""
 
     imports: list[ImportObject]
+    unfinished: Annotated[
+        UnfinishedImportObject | None,
+        Doc(
+            "Present if an import of the command line isn't finished: run the same command again,"
+            " or `tertulia import cancel`."
+        ),
+    ]
     max_file_size_mib: Annotated[
         int, Doc("The largest file that can be uploaded; 0 if imports in the browser are off.")
     ]
@@ -146,7 +164,13 @@ async def get_imports(call: Call) -> ImportsResponse:
     running = imports.running(call.state)
     progress = None if running is None else await _progress(call.node, running)
     every = sorted(call.state.data_imports, key=lambda data_import: -data_import.id)
+    newest = await canceling.newest(call.node.log)
+    unfinished = None
+    if newest is not None and newest.step != "done" and not newest.request_id:
+        started_at = int(newest.started_at)
+        unfinished = UnfinishedImportObject(origin=newest.origin, started_at=started_at)
     return ImportsResponse(
+        unfinished=unfinished,
         imports=[
             _object(data_import, progress if data_import is running else None)
             for data_import in every
@@ -164,6 +188,7 @@ def _object(data_import: DataImport, progress: ImportProgressObject | None) -> I
         acting_user_id=data_import.started_by,
         file_name=data_import.name,
         file_size=data_import.size,
+        new_accounts=data_import.new_accounts,
         has_file=bool(data_import.path),
         requested_at=data_import.requested_at,
         started_at=data_import.started_at or None,
@@ -235,6 +260,13 @@ async def request_import(
         str,
         Doc("Slack: a token with the scope `files:read`, if the links of files need one."),
     ] = "",
+    new_accounts: Annotated[
+        bool,
+        Doc(
+            "Whether everyone gets a new account, even if their email address has one here. For"
+            " exports that you don't trust: they can't attribute messages to people here then."
+        ),
+    ] = False,
     dry_run: Annotated[
         bool,
         Doc(
@@ -265,15 +297,22 @@ async def request_import(
         team=team,
         token_sealed=node.vault.sealed(token),
         is_dry_run=dry_run,
+        new_accounts=new_accounts,
     )
     made = await call.submit(imports.request, new)
     return CreatedResponse(id=made.id)
 
 
-async def start_import(call: Call, import_id: IntPath) -> None:
+async def start_import(
+    call: Call,
+    import_id: IntPath,
+    new_accounts: Annotated[
+        bool | None, Doc("As in `POST /imports`. Null, the default, keeps what it was.")
+    ] = None,
+) -> None:
     """Start an import that was checked, or continue one that failed or was canceled. Requires an
     owner."""
-    await call.submit(imports.start, import_id)
+    await call.submit(imports.start, import_id, new_accounts)
 
 
 async def delete_import(call: Call, import_id: IntPath) -> None:
