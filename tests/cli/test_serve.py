@@ -11,6 +11,7 @@ import pytest
 
 from tertulia.app.serving.listening import address_of
 from tests.cli.support import PASSWORD, Place
+from tests.tls import unverified, write_certificate
 
 
 def signed_in(address: str, account: dict[str, Any]) -> httpx.Client:
@@ -187,3 +188,24 @@ def test_log_lines_have_the_request_but_no_secrets(tmp_path: Path) -> None:
     assert f"method=POST path=/api/v1/messages user={owner['user_id']} status=200" in lines
     for private in ("between us", PASSWORD, owner["api_key"], owner["email"]):
         assert private not in lines
+
+
+def test_a_silent_tls_client_does_not_delay_the_end(tmp_path: Path) -> None:
+    """TLS waits for the client's goodbye, which this client doesn't send."""
+    place = Place(tmp_path / "data")
+    place.create_organization()
+    certificate, key = write_certificate(tmp_path)
+    flags = ("--port", "0", "--tls-cert", str(certificate), "--tls-key", str(key))
+    with place.program_from_nothing("serve", *flags) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline().rpartition(":")[2])
+        with (
+            socket.create_connection(("127.0.0.1", port)) as plain,
+            unverified().wrap_socket(plain, server_hostname="localhost") as client,
+        ):
+            client.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert client.recv(100).startswith(b"HTTP/1.1 200")
+            process.terminate()
+            _, said = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "exceeded" not in said  # What uvicorn logs when it gives up waiting.

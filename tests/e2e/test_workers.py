@@ -93,6 +93,8 @@ def test_workers_are_replaced_without_errors_for_clients(crew: Site) -> None:
         crowd.wait_for_more(20)
     assert crowd.failures == []
     assert not set(after.values()) & set(before.values())
+    # The same names each time, so that metrics aren't new series.
+    assert "another node has this name" not in server.log_text()
     assert server.stop() == 0
     assert server.log_text().count("Tertulia is ready at") == 1
     assert not any(map(is_alive, workers(server).values()))

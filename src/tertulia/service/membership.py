@@ -64,6 +64,9 @@ LEAVE_SECONDS: Final = 5.0
 """How long a stopping node tries to remove its entry."""
 WORKER: Final = "/"
 """Separates a server's name and a worker's number."""
+_NEXT: Final = "-next"
+"""Ends the name of a worker until the one that it replaces has left. Always the same, so that its
+metrics aren't new series each time."""
 _QUICK_SECONDS: Final = 1.0
 """Slower responses of the database say little about clocks."""
 
@@ -83,9 +86,10 @@ class Membership:
         self.lifecycle = Lifecycle()
         base = config.node_name or socket.gethostname()
         worker = config.worker
+        self._is_worker = worker is not None
         self._wanted_name = base if worker is None else f"{base}{WORKER}{worker}"
         self.name = self._wanted_name
-        """The node's name, with a random suffix if another node has it."""
+        """The node's name, with a suffix while another node has it."""
         self.entry = NodeEntry(
             run=secrets.token_hex(8),
             host=socket.gethostname(),
@@ -161,10 +165,14 @@ class Membership:
 
     def _makes_way(self, other: ListedNode) -> bool:
         """Whether another node is gone and this one replaces it."""
+        is_before = other.name == self._wanted_name or self._is_same_place(other)
+        is_other = other.entry.run != self.entry.run
+        return is_before and is_other and (not other.is_living or _is_dead(other))
+
+    def _is_same_place(self, other: ListedNode) -> bool:
+        """Whether the other one is, or was, the same server or worker."""
         node, its = self.entry, other.entry
-        is_same = (its.host, its.port, its.wanted_name) == (node.host, node.port, node.wanted_name)
-        is_before = other.name == self._wanted_name or is_same
-        return is_before and its.run != node.run and (not other.is_living or _is_dead(other))
+        return (its.host, its.port, its.wanted_name) == (node.host, node.port, node.wanted_name)
 
     async def _enter(self, store: Store) -> None:
         """Add the entry, under a similar name if needed."""
@@ -173,9 +181,20 @@ class Membership:
         def enter(connection: Connection) -> bool:
             return nodes.register(connection, name, self.entry, self.figures, self._makes_way)
 
-        while not await store.tend_list(enter):
+        def is_replacing(connection: Connection) -> bool:
+            return self._is_worker and any(
+                other.name == self._wanted_name and self._is_same_place(other)
+                for other in nodes.list_nodes(connection)
+            )
+
+        entered = await store.tend_list(enter)
+        if not entered and await store.tend_list(is_replacing):
+            name = f"{self._wanted_name}{_NEXT}"
+            entered = await store.tend_list(enter)
+        while not entered:
             name = f"{self._wanted_name}-{secrets.token_hex(2)}"
-        if name != self._wanted_name:
+            entered = await store.tend_list(enter)
+        if name not in {self._wanted_name, f"{self._wanted_name}{_NEXT}"}:
             logger.warning(
                 "another node has this name",
                 extra={"fields": {"name": self._wanted_name, "instead": name}},

@@ -136,6 +136,8 @@ def _reason(error: ssl.SSLError) -> str:
 KEEP_ALIVE_SECONDS: Final = 75
 """How long an idle connection is kept open: longer than proxies do, which might otherwise send a
 request just when it is closed."""
+FAREWELL_SECONDS: Final = 1
+"""How long clients may take to close connections on which nothing is sent any more."""
 GRACE_SECONDS: Final = 10
 """How long requests may take after the server was told to stop."""
 LEAVING_SECONDS: Final = 60
@@ -369,7 +371,20 @@ class Server(uvicorn.Server):
         if self._is_replaced:
             self.config.timeout_graceful_shutdown = LEAVING_SECONDS
             await self._linger()
+        farewell = asyncio.get_running_loop().call_later(FAREWELL_SECONDS, self._end_silent)
         await super().shutdown(sockets)
+        farewell.cancel()
+
+    def _end_silent(self) -> None:
+        """End the connections that are closed except for the client's answer, which TLS waits
+        for."""
+        for connection in list(self.server_state.connections):
+            if (
+                isinstance(connection, TertuliaHttp)
+                and connection.transport.is_closing()
+                and not connection.unsent
+            ):
+                connection.give_up()
 
     async def _linger(self) -> None:
         loop = asyncio.get_running_loop()
