@@ -10,7 +10,9 @@ from PIL import Image
 from tertulia.markup.addresses import extra_address
 from tertulia.wire.pages import help
 from tertulia.wire.pages.web_client import BuiltFiles
-from tests.support import Organization
+from tests.browsers import signed_out_browser
+from tests.emails import due_emails, no_email_job
+from tests.support import PASSWORD, Organization
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
@@ -18,8 +20,10 @@ BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 @pytest.mark.parametrize(
     ("path", "to"),
     [
-        ("/login/", "/login"),
-        ("/login/?next=/x", "/login?next=/x"),
+        ("/apps/", "/help/apps"),
+        ("/desktop_home/", "/"),
+        ("/integrations/", "/help/integrations"),
+        ("/policies/", "/help/privacy"),
         ("/accounts/login/", "/login"),
         ("/accounts/login/?next=%2F%23inbox", "/login?next=%2F%23inbox"),
         ("/accounts/login", "/login"),
@@ -42,6 +46,48 @@ async def test_common_addresses_redirect_to_ours(
     assert (response.status_code, response.headers["location"]) == (302, to)
     there = await sqlite_org.http.get(to, headers=BROWSER)
     assert there.status_code in {200, 302, 303, 403}, there.text  # 403: an invitation is required.
+
+
+async def test_pages_without_an_account_are_html(org: Organization) -> None:
+    deactivated = await org.http.get("/accounts/deactivated/")
+    assert (deactivated.status_code, deactivated.headers["location"]) == (303, "/")
+    assert (await org.http.get("/devlogin/", headers=BROWSER)).status_code == 404
+    icon = await org.http.get("/static/images/favicon/favicon-pms.png")
+    assert (icon.status_code, icon.headers["content-type"]) == (200, "image/png")
+    await org.change_realm(deactivated=True)
+    deactivated = await org.http.get("/accounts/deactivated/")
+    assert deactivated.headers["content-type"].startswith("text/html")
+    assert "deactivated" in deactivated.text
+
+
+@pytest.mark.usefixtures(no_email_job.__name__)
+async def test_people_find_their_organization_by_email(org: Organization) -> None:
+    page = await org.http.get("/accounts/find/")
+    assert page.status_code == 200
+    texts = set()
+    for address in ("ben@example.com", "nobody@example.com", org["robo"].email):
+        response = await org.http.post("/accounts/find", data={"email": address})
+        assert response.status_code == 200
+        texts.add(response.text.replace(address, ""))
+    assert len(texts) == 1
+    await org.node.log.catch_up()
+    (mail,) = await due_emails(org)
+    assert mail.to == "ben@example.com"
+    assert "http://chat.test" in mail.text
+    assert (await org.http.post("/accounts/find", data={"email": "x"})).status_code == 400
+
+
+async def test_the_desktop_app_signs_in_with_a_form(org: Organization) -> None:
+    app = signed_out_browser(org).http
+    page = await app.get("/login/")
+    token = page.cookies["csrftoken"]
+    assert f'name="csrfmiddlewaretoken" value="{token}"' in page.text
+    form = {"username": "ann@example.com", "password": PASSWORD}
+    wrong = await app.post("/login/", data={**form, "csrfmiddlewaretoken": "x"})
+    assert wrong.status_code == 403
+    signed_in = await app.post("/login/", data={**form, "csrfmiddlewaretoken": token})
+    assert (signed_in.status_code, signed_in.headers["location"]) == (303, "/")
+    assert (await app.get("/json/users/me")).status_code == 200
 
 
 @pytest.fixture
@@ -67,6 +113,8 @@ def no_manual(monkeypatch: pytest.MonkeyPatch) -> None:
         ("/archive-a-channel", "Archive a channel"),
         ("/something-that-nobody-wrote/of", "like the subject"),
         ("/people", "Guests see"),
+        ("/apps", "install Tertulia as an app"),
+        ("/privacy", "administrators"),
     ],
 )
 async def test_help_exists_under_any_name(sqlite_org: Organization, name: str, said: str) -> None:

@@ -15,6 +15,8 @@ class MailKind(Enum):
     """`about` is the confirmation's ID."""
     HAS_ACCOUNT = "has_account"
     """Someone tried to sign up with an address that has an account."""
+    ACCOUNT_FOUND = "account_found"
+    """Someone asked for the organization of this account. `about` is the account's ID."""
     CONFIRM_ADDRESS = "confirm_address"
     """`about` is the confirmation's ID."""
     ADDRESS_CHANGED = "address_changed"

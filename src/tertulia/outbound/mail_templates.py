@@ -260,6 +260,7 @@ _WRITERS: Final[Mapping[MailKind, _Writer]] = {
     MailKind.INVITATION: _invitation,
     MailKind.CONFIRM_SIGN_UP: _confirm_sign_up,
     MailKind.HAS_ACCOUNT: _has_account,
+    MailKind.ACCOUNT_FOUND: _account_mail("account_found"),
     MailKind.CONFIRM_ADDRESS: _confirm_address,
     MailKind.ADDRESS_CHANGED: _account_mail("address_changed"),
     MailKind.FORGOTTEN: _password_mail("forgotten"),

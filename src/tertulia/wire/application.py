@@ -73,7 +73,7 @@ def application(node: HttpNode) -> ASGIApp:
             *operator_link_pages(node),
             *unsubscribe_pages(node),
             *(mail_previews(node) if node.config.dev else ()),
-            *usual_addresses(),
+            *usual_addresses(dev=node.config.dev),
             *help_pages(node),
         ],
         guard,

@@ -1,5 +1,8 @@
 """Pages for signing in and out, and for resetting a forgotten password."""
 
+import hmac
+import secrets
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
@@ -31,7 +34,7 @@ from tertulia.wire.http.authentication import (
     require_csrf_token,
     session_of,
 )
-from tertulia.wire.http.errors import TooManyTries
+from tertulia.wire.http.errors import CsrfFailed, TooManyTries
 from tertulia.wire.http.limiters import RateLimiter
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.pages.archive import ARCHIVE, serves_archive
@@ -57,6 +60,9 @@ from tertulia.wire.pages.sign_in_flow import (
 from tertulia.wire.pages.sign_in_link import LINK, is_offered, sign_in_link_pages
 from tertulia.wire.pages.web_client import client_page
 
+FIND: Final = "/accounts/find"
+CSRF_FIELD: Final = "csrfmiddlewaretoken"
+CSRF_FIELD_COOKIE: Final = "csrftoken"
 RESET_SECONDS: Final = 86400
 """How long password reset links are valid."""
 MAILS_PER_ACCOUNT: Final = 5
@@ -66,6 +72,7 @@ MAILS_PER_ACCOUNT: Final = 5
 def login_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
     """The routes to these pages."""
     route = route_maker(node, "login")
+    searches = node.limits.limiters.limiter("account searches", MAILS_PER_ACCOUNT, RESET_SECONDS)
     resets = node.limits.limiters.limiter("resets", MAILS_PER_ACCOUNT, RESET_SECONDS)
 
     async def home(request: Request) -> Response:
@@ -85,8 +92,18 @@ def login_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
     async def forgot(page: PageRequest) -> Response:
         return await _forgot(page, resets)
 
+    async def find(page: PageRequest) -> Response:
+        return await _find(page, searches)
+
+    async def deactivated(page: PageRequest) -> Response:
+        """Send people on whose organization isn't deactivated, or is no longer."""
+        return page.go(HOME)
+
     return (
         Route(HOME, home),
+        *(route(f"{FIND}{end}", find) for end in ("", "/")),
+        *(route(f"/accounts/deactivated{end}", deactivated) for end in ("", "/")),
+        route(f"{LOGIN}/", _login_with_cookie, counted=False),
         Route("/setup", to_home, methods=["GET", "POST"]),
         route(LOGIN, _login, counted=False),
         route(LOGOUT, _logout, counted=False),
@@ -103,6 +120,19 @@ def _is_open(node: HttpNode) -> bool:
     )
 
 
+async def _login_with_cookie(page: PageRequest) -> Response:
+    """The sign-in page at the address that Zulip's desktop app asks, with the cookie that it sends
+    back. Forms of other sites' pages are refused without it."""
+    sent, kept = page.value(CSRF_FIELD), page.request.cookies.get(CSRF_FIELD_COOKIE, "")
+    if page.is_post and sent and not hmac.compare_digest(sent.encode(), kept.encode()):
+        raise CsrfFailed("The request comes from an outdated page. Reload it.")
+    token = kept or secrets.token_urlsafe(24)
+    response = await _login(page, csrf=token)
+    is_secure = page.site.startswith("https:")
+    response.set_cookie(CSRF_FIELD_COOKIE, token, secure=is_secure, httponly=True, samesite="lax")
+    return response
+
+
 class _DemoUser(Struct, frozen=True, kw_only=True):
     """An account of the demo organization on the sign-in page."""
 
@@ -112,7 +142,7 @@ class _DemoUser(Struct, frozen=True, kw_only=True):
     picture: str
 
 
-async def _login(page: PageRequest) -> Response:
+async def _login(page: PageRequest, csrf: str = "") -> Response:
     node, flow = page.node, requested_flow(page)
     error, status = "", 200
     if not page.is_post:
@@ -141,7 +171,8 @@ async def _login(page: PageRequest) -> Response:
         status=status,
         title=page.say("sign_in"),
         description=realm.rendered_description,
-        action=flow.with_path(LOGIN),
+        action=flow.with_path(page.request.url.path),
+        hidden={CSRF_FIELD: csrf} if csrf else {},
         signed_out=await _signed_out_of(page),
         fields=_sign_in_fields(page) if sign_in.takes_passwords(node) else [],
         error=error,
@@ -259,11 +290,34 @@ async def _logout(page: PageRequest) -> Response:
 
 
 async def _forgot(page: PageRequest, resets: RateLimiter) -> Response:
-    """Send a password reset link. The response is the same for every address, so that it doesn't
-    reveal who has an account."""
-    node = page.node
-    if not node.state.realm.password_sign_in:
+    """Send a password reset link."""
+    if not page.node.state.realm.password_sign_in:
         return page.note(page.say("no_passwords"), page.say("no_passwords_text"))
+
+    def ask(address: str) -> None:
+        _ask_for_reset(page, address, resets)
+
+    return _address_form(page, ask, "forgot", "forgot_text", "reset_sent")
+
+
+async def _find(page: PageRequest, searches: RateLimiter) -> Response:
+    """Send the organization's address to an account's."""
+
+    def ask(address: str) -> None:
+        user = page.node.state.user_with_address(address)
+        if user is not None and user.is_active and not user.is_bot and searches.admits(user.id):
+            site = page.node.config.mail_site
+            mail = Mail(kind=MailKind.ACCOUNT_FOUND, to=user.address, site=site, about=user.id)
+            page.node.log.mail(mail)
+
+    return _address_form(page, ask, "find_account", "find_account_text", "account_sent")
+
+
+def _address_form(
+    page: PageRequest, ask: Callable[[str], None], title: str, text: str, sent: str
+) -> Response:
+    """Ask for an email address. The response is the same for every address, so that it doesn't
+    reveal who has an account."""
     error = ""
     if page.is_post:
         try:
@@ -272,14 +326,14 @@ async def _forgot(page: PageRequest, resets: RateLimiter) -> Response:
             error = page.say.refusal(refusal)
         else:
             page.count_mail()
-            _ask_for_reset(page, address, resets)
+            ask(address)
             return page.note(
                 page.say("look_into_mail"),
-                page.say("reset_sent", address=address),
+                page.say(sent, address=address),
                 back=to_sign_in(page.say),
             )
     return page.form(
-        page.say("forgot"),
+        page.say(title),
         [
             Field(
                 name="email",
@@ -292,7 +346,7 @@ async def _forgot(page: PageRequest, resets: RateLimiter) -> Response:
             )
         ],
         button=page.say("continue"),
-        paragraphs=(page.say("forgot_text"),),
+        paragraphs=(page.say(text),),
         error=error,
         back=to_sign_in(page.say),
     )

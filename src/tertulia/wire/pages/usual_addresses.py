@@ -17,8 +17,10 @@ from tertulia.wire.api.documentation import PAGE as API_PAGE
 from tertulia.wire.http.authentication import authenticated
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.pages.form_flow import LOGIN, LOGOUT, Link, note_page
+from tertulia.wire.pages.help import HELP
 from tertulia.wire.pages.html import ENGLISH
 from tertulia.wire.pages.public import ICON, packaged, static
+from tertulia.wire.pages.sign_in_flow import HOME
 
 _JOIN: Final = links.JOIN.rstrip("/")
 _RESET: Final = links.RESET.rstrip("/")
@@ -31,19 +33,24 @@ _REDIRECTS: Final = {
     "/register": _JOIN,
     "/signup": _JOIN,
     "/reset-password": _RESET,
+    "/apps": f"{HELP}/apps",
+    "/desktop_home": HOME,
+    "/integrations": f"{HELP}/integrations",
+    "/policies": f"{HELP}/privacy",
 }
 """Redirects, which also apply with a trailing slash."""
-_WITHOUT_SLASH: Final = (LOGIN, LOGOUT, _JOIN, _RESET, API_PAGE)
+_WITHOUT_SLASH: Final = (LOGOUT, _JOIN, _RESET, API_PAGE)
 """Pages that redirect from their URL with a trailing slash."""
 
 
 @cache
-def usual_addresses() -> tuple[BaseRoute, ...]:
-    """The routes to the redirects."""
+def usual_addresses(*, dev: bool = False) -> tuple[BaseRoute, ...]:
+    """The routes to the redirects. `dev`: with those for development."""
+    redirects = {**_REDIRECTS, "/devlogin": LOGIN} if dev else _REDIRECTS
 
     async def moved(request: Request) -> Response:
         path = request.url.path
-        to = _REDIRECTS.get(path.rstrip("/"), path.rstrip("/"))
+        to = redirects.get(path.rstrip("/"), path.rstrip("/"))
         query = f"?{request.url.query}" if request.url.query else ""
         return RedirectResponse(f"{to}{query}", status_code=302)
 
@@ -51,9 +58,10 @@ def usual_addresses() -> tuple[BaseRoute, ...]:
         return RedirectResponse(API_PAGE, status_code=302)
 
     return (
-        *(Route(path + end, moved) for path in _REDIRECTS for end in ("", "/")),
+        *(Route(path + end, moved) for path in redirects for end in ("", "/")),
         *(Route(f"{path}/", moved) for path in _WITHOUT_SLASH),
         Route(API_PAGE + "/{page}", documentation),
+        static("/static/images/favicon/favicon-pms.png", packaged(ICON), "image/png"),
         static("/favicon.ico", _favicon, "image/vnd.microsoft.icon"),
     )
 
