@@ -46,6 +46,10 @@ LOSSES: Final = (
         sentence="devices, and registrations for push notifications: they register again",
         tables=("devices", "push_tokens", "push_subscriptions"),
     ),
+    Loss(
+        sentence="connections to accounts at Zoom: people connect them again",
+        tables=("call_accounts",),
+    ),
     Loss(sentence="invitations, and reusable invitation links", tables=("invitations",)),
     Loss(sentence="pinned messages", tables=("pins",)),
     Loss(sentence="reminders of deleted messages"),

@@ -12,6 +12,7 @@ from msgspec import Struct
 from tertulia.model.access_keys import *
 from tertulia.model.attachments import *
 from tertulia.model.banners import *
+from tertulia.model.call_accounts import *
 from tertulia.model.change import Change
 from tertulia.model.channels import *
 from tertulia.model.devices import *

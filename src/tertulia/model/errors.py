@@ -120,6 +120,13 @@ class NoSuchView(Refused):
         super().__init__(f"No navigation view with the address '{fragment[:100]}' exists.")
 
 
+class ZoomNotConnected(Refused):
+    """The person's account at Zoom isn't connected, or no longer."""
+
+    def __init__(self) -> None:
+        super().__init__("Connect your account at Zoom first.")
+
+
 class NoSuchPushToken(Refused):
     """No device of the actor's has that token."""
 

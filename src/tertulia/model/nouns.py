@@ -10,6 +10,7 @@ from msgspec import Struct
 from tertulia.model.access_keys import AccessKey
 from tertulia.model.attachments import Attachment, AttachmentMessage, RemovedFile
 from tertulia.model.banners import Banner
+from tertulia.model.call_accounts import CallAccount
 from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.devices import Device, PushSubscription, PushToken
 from tertulia.model.drafts import SavedDraft, Snippet
@@ -110,4 +111,5 @@ NOUNS: tuple[Noun, ...] = (
     Noun("second_factors", SecondFactor, ("id",), removable=True),
     Noun("recovery_codes", RecoveryCodes, ("user_id",)),
     Noun("data_imports", DataImport, ("id",), removable=True),
+    Noun("call_accounts", CallAccount, ("user_id",)),
 )

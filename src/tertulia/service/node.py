@@ -121,6 +121,11 @@ class Node:
     def audit(self) -> AuditRecorder:
         return AuditRecorder(self.log)
 
+    @cached_property
+    def operator_web(self) -> Web:
+        """Client for servers that the operator names, so they may be private."""
+        return Web(self.config.mail_site, may_ask=lambda _: True, ports=None)
+
     @property
     def lifecycle(self) -> Lifecycle:
         return self.membership.lifecycle
@@ -161,6 +166,8 @@ class Node:
         await self.web.close()
         await self.services.close()
         await self.push_web.close()
+        if "operator_web" in self.__dict__:
+            await self.operator_web.close()
         if self.previous_server is not None:
             await self.previous_server.close()
         await self.files.close()

@@ -58,6 +58,7 @@ RECORDS: Final[Mapping[str, str]] = {
     "agent_keys": "agents.json",
     "alert_words": "alert_words.json",
     "attachments": "files.json",
+    "call_accounts": "call_accounts.json",
     "data_exports": "data_exports.json",
     "devices": "devices.json",
     "drafts": "drafts.json",

@@ -381,6 +381,48 @@ class ServerSettings(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     bigbluebutton_secret: Annotated[
         str, SECRET, "Secret of the BigBlueButton server, as printed by `bbb-conf --secret`."
     ] = ""
+    nextcloud_url: Annotated[
+        str,
+        _matching(r"^(https?://\S+)?$", "an http:// or https:// URL"),
+        "Address of a Nextcloud server whose Talk app organizations can use for video calls, such"
+        " as https://cloud.example.com. Empty: not available.",
+    ] = ""
+    nextcloud_user: Annotated[
+        str, "Account on the Nextcloud server that creates conversations for calls."
+    ] = ""
+    nextcloud_password: Annotated[str, SECRET, "App password of that account."] = ""
+    zoom_client_id: Annotated[
+        str, "Client ID of an app in Zoom's marketplace, to offer Zoom for video calls."
+    ] = ""
+    zoom_client_secret: Annotated[str, SECRET, "Client secret of that app."] = ""
+    zoom_account_id: Annotated[
+        str,
+        "Account ID of a server-to-server app at Zoom: all meetings are created in this account."
+        " Empty: people connect their own accounts.",
+    ] = ""
+    zoom_url: Annotated[
+        str,
+        _matching(r"^https?://\S+$", "an http:// or https:// URL"),
+        "Where people sign in to Zoom.",
+    ] = "https://zoom.us"
+    zoom_api_url: Annotated[
+        str, _matching(r"^https?://\S+$", "an http:// or https:// URL"), "Zoom's API."
+    ] = "https://api.zoom.us"
+    calls_url: Annotated[
+        str,
+        _matching(r"^(https?://\S*\{room\}\S*)?$", "an http:// or https:// URL with {room}"),
+        "Address of calls on a server of your own, with {room} and, as needed, {token}, {name}, and"
+        " {muted} (true for voice calls), such as https://meet.example.com/{room}?jwt={token}."
+        " Empty: not available.",
+    ] = ""
+    calls_token: Annotated[
+        str,
+        _matching("^(|jitsi|livekit)$", "jitsi, livekit, or empty"),
+        "What {token} in calls_url is: a token for Jitsi Meet or for LiveKit, signed with"
+        " calls_secret. Empty: no token.",
+    ] = ""
+    calls_key: Annotated[str, "Jitsi's app ID, or LiveKit's API key: the token's issuer."] = ""
+    calls_secret: Annotated[str, SECRET, "Jitsi's app secret, or LiveKit's API secret."] = ""
     giphy_api_key: Annotated[
         str,
         _matching(r"^[\w-]{0,200}$", "an API key of letters, digits, _, and -"),

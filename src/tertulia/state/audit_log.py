@@ -469,6 +469,7 @@ NOT_AUDITED: Final[frozenset[type[Change]]] = frozenset(
         *(changes.AlertWordsChanged, changes.UserMuted, changes.UserUnmuted),
         *(changes.QuietTimesChanged, changes.StatusChanged, changes.ProfileChanged),
         *(changes.NavigationViewAdded, changes.NavigationViewChanged),
+        *(changes.CallAccountConnected, changes.CallAccountDisconnected),
         *(changes.NavigationViewRemoved, changes.OnboardingStepTaken),
         *(changes.DeviceAdded, changes.DeviceRemoved, changes.PushTokenAdded),
         *(changes.PushTokensRemoved, changes.PushSubscribed, changes.PushUnsubscribed),

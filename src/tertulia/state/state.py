@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from tertulia.model.attachments import Attachment, AttachmentMessage, RemovedFile
 from tertulia.model.banners import Banner
+from tertulia.model.call_accounts import CallAccount
 from tertulia.model.changes import AnyChange
 from tertulia.model.channels import Channel, Subscription
 from tertulia.model.devices import Device, PushToken
@@ -83,7 +84,10 @@ _ATTRIBUTES: Final = {
     "user_statuses": "statuses",
 }
 """Attributes of the state that aren't called as their table."""
-_NOT_OF_TABLES: Final = {"seq", "unread", "recent_writes", "sent", "_changed"}
+_NOT_OF_TABLES: Final = {
+    *("seq", "unread", "recent_writes", "sent", "_changed"),
+    *("channel_gains", "administrator_gains"),
+}
 """Attributes besides tables and indexes. A copy with changes shares them."""
 
 
@@ -102,6 +106,7 @@ class State:
     identities: IdentityTable
     second_factors: SecondFactorTable
     recovery_codes: Table[RecoveryCodes]
+    call_accounts: Table[CallAccount]
     feeds: FeedTable
     settings: Table[PersonalSettings]
     groups: GroupTable

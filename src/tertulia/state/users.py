@@ -190,6 +190,8 @@ FOLDS.revises(
     "key_id",
     lambda change: {"used_at": change.at, "used_from": change.address},
 )
+FOLDS.puts(changes.CallAccountConnected, "call_accounts", "account")
+FOLDS.removes(changes.CallAccountDisconnected, "call_accounts", "user_id")
 FOLDS.puts(changes.IdentityLinked, "identities", "identity")
 FOLDS.puts(changes.IdentityRevised, "identities", "identity")
 FOLDS.removes(changes.IdentitiesUnlinked, "identities", "identity_ids")

@@ -440,6 +440,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Expand(_audit_log),
     Expand(_tables(records("data_imports", "id BIGINT"))),
     Expand(_used_secrets),
+    Expand(_tables(records("call_accounts", "user_id BIGINT"))),
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1

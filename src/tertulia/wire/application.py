@@ -18,6 +18,7 @@ from tertulia.wire.http.request_head import Paths
 from tertulia.wire.mcp.page import agent_pages
 from tertulia.wire.metrics.page import metrics_page
 from tertulia.wire.pages.archive import archive_pages
+from tertulia.wire.pages.calls import call_pages
 from tertulia.wire.pages.form_flow import error_page
 from tertulia.wire.pages.header_sign_in import header_pages
 from tertulia.wire.pages.help import help_pages
@@ -29,7 +30,7 @@ from tertulia.wire.pages.providers import provider_pages
 from tertulia.wire.pages.public import public_pages
 from tertulia.wire.pages.saml_sign_in import saml_pages
 from tertulia.wire.pages.sign_in_flow import sign_in_flow_pages
-from tertulia.wire.pages.usual_addresses import call_pages, usual_addresses
+from tertulia.wire.pages.usual_addresses import usual_addresses
 from tertulia.wire.pages.web_client import client_files, installing_pages
 from tertulia.wire.scim.page import scim_pages
 

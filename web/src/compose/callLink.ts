@@ -2,7 +2,7 @@ import type { App } from "../app";
 import { callProvider, jitsiServer, type Realm } from "../data/providers";
 import type { Conversation } from "../data/conversations";
 import { conversationName } from "../data/names";
-import { get } from "../wire/http";
+import { ApiError, get, post } from "../wire/http";
 import { words } from "../words/index.svelte";
 
 /** Create a call and return its Markdown link; null if no provider is set up. */
@@ -15,14 +15,34 @@ export async function callLink(
   if (!provider) return null;
   const label = isVoice ? words.media.joinVoice : words.media.joinVideo;
   if (provider === "jitsi") return `[${label}](${jitsiLink(store.realm, callName(), isVoice)})`;
-  const { url } = await get<{ url: string }>("/calls/bigbluebutton/create", {
-    // The conversation's name.
-    meeting_name: to
-      ? conversationName(store.users, store.channels, to, store.me)
-      : words.media.videoCall,
-    voice_only: isVoice,
-  });
+  const name = to
+    ? conversationName(store.users, store.channels, to, store.me)
+    : words.media.videoCall;
+  const { url } = await newCall(provider, name, isVoice);
   return `[${label}](${url})`;
+}
+
+async function newCall(
+  provider: "bigbluebutton" | "zoom" | "nextcloud" | "hosted",
+  name: string,
+  isVoice: boolean,
+): Promise<{ url: string }> {
+  switch (provider) {
+    case "bigbluebutton":
+      return get("/calls/bigbluebutton/create", { meeting_name: name, voice_only: isVoice });
+    case "nextcloud":
+      return post("/calls/nextcloud_talk/create", { room_name: name });
+    case "hosted":
+      return post("/calls/hosted/create", { voice_only: isVoice });
+    case "zoom":
+      try {
+        return await post("/calls/zoom/create", { is_video_call: !isVoice });
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.code !== "INVALID_ZOOM_TOKEN") throw error;
+        window.open("/calls/zoom/register", "_blank", "noopener");
+        throw new Error(words.media.connectZoom, { cause: error });
+      }
+  }
 }
 
 /** Link to a new Jitsi room with an unguessable name. */

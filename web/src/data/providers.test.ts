@@ -90,6 +90,7 @@ test("a GIF's link can't be broken by its title", () => {
 });
 
 const jitsi = { realm_video_chat_provider: 1, server_jitsi_server_url: "https://meet.jit.si" };
+const zoom = { zoom_server_to_server: { id: 5, name: "Zoom" } };
 const blue = { big_blue_button: { id: 4, name: "BigBlueButton" } };
 
 describe("calls", () => {
@@ -102,6 +103,8 @@ describe("calls", () => {
     [{ realm_video_chat_provider: 4 }, null],
     [{ realm_video_chat_provider: 4, realm_available_video_chat_providers: blue }, "bigbluebutton"],
     [{ realm_video_chat_provider: 3 }, null],
+    [{ realm_video_chat_provider: 5, realm_available_video_chat_providers: zoom }, "zoom"],
+    [{ realm_video_chat_provider: 3, realm_available_video_chat_providers: zoom }, null],
   ])("use the organization's provider: %j", (realm, provider) => {
     expect(callProvider(realm)).toBe(provider);
   });

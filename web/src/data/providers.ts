@@ -1,16 +1,27 @@
-type CallProvider = "jitsi" | "bigbluebutton";
+type CallProvider = "jitsi" | "bigbluebutton" | "zoom" | "nextcloud" | "hosted";
+
+interface Offered {
+  id: number;
+}
 
 export type Realm = Readonly<Record<string, unknown>>;
 
 /** Values of `realm_video_chat_provider`. */
-const PROVIDERS: Record<number, CallProvider> = { 1: "jitsi", 4: "bigbluebutton" };
+const PROVIDERS: Record<number, CallProvider> = {
+  1: "jitsi",
+  3: "zoom",
+  4: "bigbluebutton",
+  5: "zoom",
+  7: "nextcloud",
+  100: "hosted",
+};
 
 /** The organization's call provider; null if it has none or this client doesn't support it. */
 export function callProvider(realm: Realm): CallProvider | null {
   const found = PROVIDERS[Number(realm["realm_video_chat_provider"])] ?? null;
   if (found === "jitsi") return jitsiServer(realm) ? found : null;
-  const offered = (realm["realm_available_video_chat_providers"] ?? {}) as Record<string, unknown>;
-  return found && "big_blue_button" in offered ? found : null;
+  const offered = Object.values(realm["realm_available_video_chat_providers"] ?? {}) as Offered[];
+  return offered.some(({ id }) => id === realm["realm_video_chat_provider"]) ? found : null;
 }
 
 export function jitsiServer(realm: Realm): string | null {

@@ -51,7 +51,7 @@ const DETAILS: Record<string, Partial<SettingField>> = {
   default_language: { kind: "language" },
   message_retention_days: { kind: "limit", cautious: (days) => days !== null },
   default_code_block_language: { max: 80 },
-  video_chat_provider: { kind: "choice", values: [0, 1, 4] },
+  video_chat_provider: { kind: "choice", values: [0, 1, 3, 4, 5, 7, 100] },
   jitsi_server_url: { max: 200, empty: "default" },
   digest_weekday: { kind: "choice", values: [0, 1, 2, 3, 4, 5, 6] },
 };

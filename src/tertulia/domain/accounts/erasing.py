@@ -20,6 +20,7 @@ from tertulia.model.changes import (
     AlertWordsChanged,
     AnyChange,
     AttachmentRemoved,
+    CallAccountDisconnected,
     ConfirmationsEnded,
     CredentialChanged,
     DataExportsRemoved,
@@ -147,6 +148,8 @@ def _own(state: State, user_id: int) -> list[AnyChange]:
         changes += [DataExportsRemoved(export_ids=export_ids)] if export_ids else []
     if user_id in state.alert_words:
         changes.append(AlertWordsChanged(user_id=user_id, words=()))
+    if user_id in state.call_accounts:
+        changes.append(CallAccountDisconnected(user_id=user_id))
     if user_id in state.quiet_times:
         changes.append(QuietTimesChanged(quiet_times=QuietTimes(user_id=user_id)))
     factors = list(state.second_factors.of_user[user_id])

@@ -30,11 +30,19 @@ MAX_URL: Final = 200
 VIDEO_CALLS: Final[Mapping[int, tuple[str, str]]] = {
     0: ("disabled", "None"),
     1: ("jitsi_meet", "Jitsi Meet"),
+    3: ("zoom", "Zoom"),
     4: ("big_blue_button", "BigBlueButton"),
+    5: ("zoom_server_to_server", "Zoom"),
+    7: ("nextcloud_talk", "Nextcloud Talk"),
+    100: ("hosted", "Call server of this organization"),
 }
-"""Video call providers by number: key and name."""
+"""Video call providers by number: key and name. The last one is an extension."""
+ZOOM: Final = 3
+"""Providers from here on are only offered if the operator sets them up."""
 BIG_BLUE_BUTTON: Final = 4
-"""The provider that needs a server, which the operator configures."""
+ZOOM_FOR_ALL: Final = 5
+NEXTCLOUD_TALK: Final = 7
+HOSTED_CALLS: Final = 100
 
 _SETTINGS: Final = declared_settings(Realm)
 CHECKED: Final = frozenset(

@@ -410,6 +410,9 @@ ROUTES: tuple[Route, ...] = (
     Route("DELETE", "/navigation_views/{fragment:path}", navigation.remove_navigation_view),
     # Video calls
     Route("GET", "/calls/bigbluebutton/create", calls.create_bigbluebutton_call, keys=FULL),
+    Route("POST", "/calls/hosted/create", calls.create_hosted_call),
+    Route("POST", "/calls/nextcloud_talk/create", calls.create_nextcloud_call),
+    Route("POST", "/calls/zoom/create", calls.create_zoom_call),
     # Sessions
     Route("GET", "/users/me/second_factors", second_factors.get_second_factors, keys=NEVER),
     Route("POST", "/users/me/second_factors/totp", second_factors.begin_totp, keys=NEVER),

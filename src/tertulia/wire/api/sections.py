@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from tertulia.wire.api import (
     alert_words,
+    calls,
     default_groups,
     devices,
     domains,
@@ -56,6 +57,7 @@ SECTIONS: Final[Sections] = {
     **drafts.SECTIONS,
     **scheduled.SECTIONS,
     **navigation.SECTIONS,
+    **calls.SECTIONS,
     **devices.SECTIONS,
     **settings.SECTIONS,
     **alert_words.SECTIONS,

@@ -188,6 +188,8 @@ def error_response(error: Exception) -> tuple[int, dict[str, Any], dict[str, str
             status, code = 404, "NOT_FOUND"
         case errors.NoSuchPushToken():
             code = "INVALID_PUSH_DEVICE_TOKEN"
+        case errors.ZoomNotConnected():
+            code = "INVALID_ZOOM_TOKEN"
         case errors.PushNotOffered():
             code = "PUSH_NOTIFICATIONS_DISALLOWED"
         case errors.KeyInsufficient():

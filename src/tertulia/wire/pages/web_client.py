@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from tertulia.service import video_calls
+from tertulia.service import gifs
 from tertulia.service.config import Config
 from tertulia.wire.http.compression import accepts
 from tertulia.wire.http.node import HttpNode
@@ -133,7 +133,7 @@ def client_page(config: Config, archive: str = "") -> Response:
     page = _built().joinpath("index.html")
     if not page.is_file():
         return HTMLResponse(_NOT_BUILT, status_code=503)
-    services = video_calls.gif_services(config)
+    services = gifs.gif_services(config)
     policy = _POLICY.format(
         files=_origins(config.file_origins),
         pictures=_origins(

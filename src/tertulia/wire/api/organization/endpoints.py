@@ -10,11 +10,11 @@ from tertulia.domain import permissions
 from tertulia.domain.accounts import signup
 from tertulia.domain.groups.group_settings import REALM_SETTINGS
 from tertulia.domain.organization import realms, settings
-from tertulia.domain.organization.settings import BIG_BLUE_BUTTON, FOR_EVER, OrganizationUpdate
+from tertulia.domain.organization.settings import FOR_EVER, OrganizationUpdate
 from tertulia.model.errors import Refused
 from tertulia.model.settings import DeclaredSetting, Permission
+from tertulia.service import calls
 from tertulia.service.node import Caller
-from tertulia.service.video_calls import is_offered
 from tertulia.wire.api.groups.objects import GivenChange, given_change
 from tertulia.wire.api.organization.objects import (
     SIGN_IN_SETTING,
@@ -114,8 +114,8 @@ async def change_realm(call: Caller, params: UpdateRealm) -> None:
         values["message_retention_days"] = FOR_EVER
     if values.get("enable_spectator_access") and not call.node.config.web_public_streams_enabled:
         raise Refused("This server doesn't allow public access without an account.")
-    if values.get("video_chat_provider") == BIG_BLUE_BUTTON and not is_offered(call.node.config):
-        raise Refused("BigBlueButton isn't set up on this server.")
+    if not calls.is_offered(call.node.config, values.get("video_chat_provider", 0)):
+        raise Refused("This video call provider isn't set up on this server.")
     if params.authentication_methods is not UNSET:
         values[SIGN_IN_SETTING] = _password_sign_in(call, params.authentication_methods)
     edit = OrganizationUpdate(values=values, groups=groups)

@@ -8,14 +8,14 @@ from tertulia.domain import names
 from tertulia.domain.accounts.signup import MAX_LENGTH
 from tertulia.domain.channels.subscriptions import MAX_BULK_NEW_SUBSCRIPTION_MESSAGES
 from tertulia.domain.groups import group_settings
-from tertulia.domain.organization.settings import BIG_BLUE_BUTTON, VIDEO_CALLS
+from tertulia.domain.organization.settings import VIDEO_CALLS
 from tertulia.embedded.catalog import offered
 from tertulia.model.organization import Realm
-from tertulia.service import video_calls
+from tertulia.service import calls, gifs
 from tertulia.service.config import Config
 from tertulia.service.files.pictures import MAX_PICTURE_MIB
 from tertulia.service.files.uploads import FORMATS
-from tertulia.service.video_calls import GifService
+from tertulia.service.gifs import GifService
 from tertulia.texts import texts
 from tertulia.wire.api.banners import banner_objects
 from tertulia.wire.api.emoji import emoji_url
@@ -83,7 +83,7 @@ def _organization(context: SectionContext, realm: Realm) -> dict[str, Any]:
         "realm_available_video_chat_providers": {
             key: {"id": number, "name": name}
             for number, (key, name) in VIDEO_CALLS.items()
-            if number != BIG_BLUE_BUTTON or video_calls.is_offered(context.node.config)
+            if calls.is_offered(context.node.config, number)
         },
         "realm_bot_domain": context.host,
         "realm_default_external_accounts": EXTERNAL_ACCOUNTS,
@@ -175,7 +175,6 @@ SECTIONS: Final[Sections] = {
     ("server_extensions",): extensions,
     ("realm_billing",): lambda _: {"realm_billing": {"has_pending_sponsorship_request": False}},
     ("stop_words",): lambda _: {"stop_words": []},
-    ("video_calls",): lambda _: {"has_zoom_token": False, "has_webex_token": False},
-    **{(service.name,): partial(_gif_key, service) for service in video_calls.SERVICES},
+    **{(service.name,): partial(_gif_key, service) for service in gifs.SERVICES},
     ("tenor",): lambda _: {"tenor_api_key": ""},  # Tenor has shut down its service.
 }

@@ -1,9 +1,9 @@
-"""Video calls on a BigBlueButton server, and the GIF services for clients."""
+"""Video calls on a BigBlueButton server."""
 
 import hashlib
 import secrets
-from typing import Final, NamedTuple
-from urllib.parse import urlencode, urlsplit
+from typing import Final
+from urllib.parse import urlencode
 
 import msgspec
 from msgspec import Struct
@@ -19,7 +19,6 @@ LINK_DAYS: Final = 30
 """How long a link works."""
 _PURPOSE: Final = "video call"
 _SECONDS: Final = 15.0
-_PORTS: Final = {"http": 80, "https": 443}
 _MAX_ANSWER: Final = 65_536
 
 
@@ -54,21 +53,14 @@ def call_of(vault: Vault, ticket: str, now: float) -> VideoCall | None:
     return None if text is None else msgspec.json.decode(text, type=VideoCall)
 
 
-async def open_call(config: Config, call: VideoCall) -> None:
+async def open_call(web: Web, config: Config, call: VideoCall) -> None:
     """Have the BigBlueButton server open the call. Raises NotFetched."""
     asked = {"meetingID": call.id, "name": call.name}
     if call.voice_only:
         asked["lockSettingsDisableCam"] = "true"
-    parts = urlsplit(config.bigbluebutton_url)
-    port = parts.port or _PORTS.get(parts.scheme, 443)
-    # The operator sets this address, so it may be private.
-    web = Web(config.mail_site, may_ask=lambda _: True, ports={port})
-    try:
-        url = _address(config, "create", asked)
-        async with web.opened(url, accept="text/xml, */*", seconds=_SECONDS) as answer:
-            content = await answer.content(_MAX_ANSWER)
-    finally:
-        await web.close()
+    url = _address(config, "create", asked)
+    async with web.opened(url, accept="text/xml, */*", seconds=_SECONDS) as answer:
+        content = await answer.content(_MAX_ANSWER)
     if b"<returncode>SUCCESS</returncode>" not in content:
         raise NotFetched("it opens no call")
 
@@ -90,34 +82,3 @@ def _address(config: Config, what: str, asked: dict[str, str]) -> str:
     said = f"{what}{query}{config.bigbluebutton_secret}"
     checksum = hashlib.sha256(said.encode()).hexdigest()
     return f"{config.bigbluebutton_url.rstrip('/')}/api/{what}?{query}&checksum={checksum}"
-
-
-class GifService(NamedTuple):
-    """A GIF service that browsers contact."""
-
-    name: str
-    """Prefix of the setting and the API field with its key."""
-    asked: str
-    """Origin of its API."""
-    pictures: tuple[str, ...]
-    """Origins of its images."""
-
-    def key(self, config: Config) -> str:
-        """The API key; may be empty."""
-        key: str = getattr(config, f"{self.name}_api_key")
-        return key
-
-
-SERVICES: Final = (
-    GifService(
-        "giphy",
-        "https://api.giphy.com",
-        ("https://i.giphy.com", *(f"https://media{n}.giphy.com" for n in ("", *range(5)))),
-    ),
-    GifService("klipy", "https://api.klipy.com", ("https://static.klipy.com",)),
-)
-
-
-def gif_services(config: Config) -> tuple[GifService, ...]:
-    """The services whose API key is set."""
-    return tuple(service for service in SERVICES if service.key(config))
