@@ -2,12 +2,13 @@
 
 import base64
 import datetime
+import importlib
 import secrets
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 from xml.etree import ElementTree
 
 import pytest
@@ -18,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 ENTITY = "https://id.example.com/saml"
 SITE = "https://chat.example.com"
 ACS = f"{SITE}/sign-in/company/acs"
+LOGOUT = f"{SITE}/sign-in/company/logout"
 AUDIENCE = f"{SITE}/sign-in/company/metadata"
 _METADATA = """<md:EntityDescriptor xmlns:md="urn:oasis:names:tc:SAML:2.0:metadata"
  entityID="{entity}">
@@ -25,8 +27,14 @@ _METADATA = """<md:EntityDescriptor xmlns:md="urn:oasis:names:tc:SAML:2.0:metada
 <md:KeyDescriptor use="signing">
 <ds:KeyInfo xmlns:ds="http://www.w3.org/2000/09/xmldsig#"><ds:X509Data>
 <ds:X509Certificate>{certificate}</ds:X509Certificate></ds:X509Data></ds:KeyInfo></md:KeyDescriptor>
+<md:SingleLogoutService Binding="urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect"
+ Location="https://id.example.com/slo"/>
 <md:SingleSignOnService Binding="urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect"
  Location="https://id.example.com/sso"/></md:IDPSSODescriptor></md:EntityDescriptor>"""
+_LOGOUT = """<samlp:LogoutRequest xmlns:samlp="urn:oasis:names:tc:SAML:2.0:protocol"
+ xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion" ID="{request_id}" Version="2.0"
+ IssueInstant="{now}" {destination}><saml:Issuer>{issuer}</saml:Issuer>
+<saml:NameID>{name_id}</saml:NameID>{sessions}</samlp:LogoutRequest>"""
 _RESPONSE = """<samlp:Response xmlns:samlp="urn:oasis:names:tc:SAML:2.0:protocol"
  xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion" ID="{response_id}" Version="2.0"
  IssueInstant="{now}" Destination="{acs}"{in_response_to}><saml:Issuer>{issuer}</saml:Issuer>
@@ -39,7 +47,7 @@ _ASSERTION = """<saml:Assertion xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertio
  Method="urn:oasis:names:tc:SAML:2.0:cm:bearer"><saml:SubjectConfirmationData{end}
  Recipient="{recipient}"{in_response_to}/></saml:SubjectConfirmation></saml:Subject>
 <saml:Conditions NotBefore="{begin}" NotOnOrAfter="{until}">{audience}</saml:Conditions>
-<saml:AuthnStatement AuthnInstant="{now}" SessionIndex="s"><saml:AuthnContext>
+<saml:AuthnStatement AuthnInstant="{now}" SessionIndex="{session}"><saml:AuthnContext>
 <saml:AuthnContextClassRef>urn:oasis:names:tc:SAML:2.0:ac:classes:Password</saml:AuthnContextClassRef>
 </saml:AuthnContext></saml:AuthnStatement><saml:AttributeStatement>{attributes}
 </saml:AttributeStatement></saml:Assertion>"""
@@ -68,11 +76,15 @@ class SamlIdp:
         self.key = key.private_bytes(pem, pkcs8, serialization.NoEncryption()).decode()
         self.certificate = certificate.public_bytes(pem).decode()
 
+    @property
+    def metadata(self) -> str:
+        body = "".join(self.certificate.strip().split("\n")[1:-1])
+        return _METADATA.format(entity=ENTITY, certificate=body)
+
     def table(self, place: Path, **more: Any) -> dict[str, Any]:
         """The table `[[sign_in]]` for it."""
         file = place / "metadata.xml"
-        body = "".join(self.certificate.strip().split("\n")[1:-1])
-        file.write_text(_METADATA.format(entity=ENTITY, certificate=body))
+        file.write_text(self.metadata)
         return {
             "name": "company",
             "kind": "saml",
@@ -104,11 +116,15 @@ class SamlIdp:
         confirms: str | None = None,
         ends: bool = True,
         algorithm: str = "",
+        session: str = "s",
+        encrypts_to: str = "",
+        transport: str = "RSA_OAEP",
         **attributes: str,
     ) -> str:
         """A response as XML, issued `age` seconds ago, for some `minutes`. `signs` is what
         is signed: the assertion, the response, both, or nothing. `confirms` is the request that the
-        assertion answers, if it isn't `request_id`."""
+        assertion answers, if it isn't `request_id`. `encrypts_to` is the certificate that the
+        assertion is encrypted for, by the `transport` of its key."""
         now = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=age)
         until = _time(now + datetime.timedelta(minutes=minutes))
         attributes = attributes or {"email": "june@example.com", "displayName": "June Park"}
@@ -125,6 +141,7 @@ class SamlIdp:
         assertion = _ASSERTION.format(
             assertion_id=f"_a{secrets.token_hex(16)}",
             name_id=name_id,
+            session=session,
             recipient=recipient,
             end=f' NotOnOrAfter="{until}"' if ends else "",
             in_response_to=f' InResponseTo="{confirmed}"' if confirmed else "",
@@ -139,6 +156,8 @@ class SamlIdp:
         )
         if signs in {"assertion", "both"}:
             assertion = self.signed(assertion, algorithm)
+        if encrypts_to:
+            assertion = encrypted(assertion, encrypts_to, transport)
         response = _RESPONSE.format(
             response_id=f"_r{secrets.token_hex(16)}",
             acs=ACS,
@@ -148,13 +167,79 @@ class SamlIdp:
         )
         return self.signed(response, algorithm) if signs in {"response", "both"} else response
 
+    def logout(
+        self,
+        *sessions: str,
+        name_id: str = "june-17",
+        age: int = 0,
+        destination: str = LOGOUT,
+        issuer: str = ENTITY,
+        signs: bool = True,
+    ) -> str:
+        """The URL that a browser brings a logout request to."""
+        from onelogin.saml2.utils import OneLogin_Saml2_Utils
+
+        now = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=age)
+        xml = _LOGOUT.format(
+            request_id=f"_l{secrets.token_hex(16)}",
+            now=_time(now),
+            destination=f'Destination="{destination}"' if destination else "",
+            issuer=issuer,
+            name_id=name_id,
+            sessions="".join(
+                f"<samlp:SessionIndex>{session}</samlp:SessionIndex>" for session in sessions
+            ),
+        )
+        algorithm = "http://www.w3.org/2001/04/xmldsig-more#rsa-sha256"
+        query = urlencode(
+            {
+                "SAMLRequest": base64.b64encode(zlib.compress(xml.encode(), wbits=-15)).decode(),
+                "RelayState": "state at the provider",
+                **({"SigAlg": algorithm} if signs else {}),
+            }
+        )
+        if signs:
+            signature = OneLogin_Saml2_Utils.sign_binary(query, self.key)
+            query += "&" + urlencode({"Signature": base64.b64encode(signature).decode()})
+        return f"{LOGOUT}?{query}"
+
+
+def encrypted(assertion: str, certificate: str, transport: str) -> str:
+    """The assertion, encrypted for the certificate."""
+    # (They have no types.)
+    xmlsec: Any = importlib.import_module("xmlsec")
+    etree: Any = importlib.import_module("lxml.etree")
+    manager = xmlsec.KeysManager()
+    manager.add_key(xmlsec.Key.from_memory(certificate, xmlsec.KeyFormat.CERT_PEM))
+    place = etree.fromstring(
+        '<saml:EncryptedAssertion xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion"/>'
+    )
+    place.append(etree.fromstring(assertion))
+    data = xmlsec.template.encrypted_data_create(
+        place, xmlsec.Transform.AES256, type=xmlsec.EncryptionType.ELEMENT, ns="xenc"
+    )
+    xmlsec.template.encrypted_data_ensure_cipher_value(data)
+    info = xmlsec.template.encrypted_data_ensure_key_info(data, ns="dsig")
+    key = xmlsec.template.add_encrypted_key(info, getattr(xmlsec.Transform, transport))
+    xmlsec.template.encrypted_data_ensure_cipher_value(key)
+    context = xmlsec.EncryptionContext(manager)
+    context.key = xmlsec.Key.generate(xmlsec.KeyData.AES, 256, xmlsec.KeyDataType.SESSION)
+    context.encrypt_xml(data, place[0])
+    text: bytes = etree.tostring(place)
+    return text.decode()
+
+
+def message_in(url: str, kind: str = "SAMLRequest") -> ElementTree.Element:
+    """The message in a URL that the browser is sent to."""
+    (sent,) = parse_qs(urlsplit(url).query)[kind]
+    return ElementTree.fromstring(zlib.decompress(base64.b64decode(sent), -15))
+
 
 def request_id_of(url: str) -> str:
     """The ID of the request in the URL that the browser is sent to."""
     parts = urlsplit(url)
     assert f"{parts.scheme}://{parts.netloc}{parts.path}" == "https://id.example.com/sso"
-    (sent,) = parse_qs(parts.query)["SAMLRequest"]
-    request = ElementTree.fromstring(zlib.decompress(base64.b64decode(sent), -15))
+    request = message_in(url)
     assert request.attrib["AssertionConsumerServiceURL"] == ACS
     return request.attrib["ID"]
 

@@ -7,17 +7,30 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import httpx
 import msgspec
 import pytest
 
 from tertulia.app.composition import asgi
+from tertulia.identity import saml
+from tertulia.identity.provider import ProviderDown
+from tertulia.identity.saml import SamlProvider
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tertulia.service.sign_in_methods import methods_from
 from tests.emails import no_email_job
-from tests.saml_provider import ACS, AUDIENCE, SITE, SamlIdp, request_id_of
+from tests.saml_provider import (
+    ACS,
+    AUDIENCE,
+    ENTITY,
+    LOGOUT,
+    SITE,
+    SamlIdp,
+    message_in,
+    request_id_of,
+)
 from tests.support import Newcomer, Organization, new_organization
 from tests.wire.test_app_sign_in import OTP, decoded_key, mobile_result
 
@@ -284,11 +297,250 @@ async def test_the_provider_gets_this_server_s_metadata(org: Organization) -> No
     assert f'Location="{ACS}"' in response.text
 
 
+# Encrypted assertions
+
+
+@pytest.fixture(scope="module")
+def own_key(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """This server's key and certificate, as settings."""
+    place, ours = tmp_path_factory.mktemp("key"), SamlIdp()
+    (place / "saml.key").write_text(ours.key)
+    (place / "saml.pem").write_text(ours.certificate)
+    return {"key_file": str(place / "saml.key"), "certificate_file": str(place / "saml.pem")}
+
+
+@pytest.fixture(scope="module")
+def certificate(own_key: dict[str, str]) -> str:
+    return Path(own_key["certificate_file"]).read_text()
+
+
+@pytest.mark.parametrize("signs", ["assertion", "response", "both"])
+async def test_assertions_can_be_encrypted(
+    config: Config,
+    idp: SamlIdp,
+    tmp_path: Path,
+    own_key: dict[str, str],
+    certificate: str,
+    signs: str,
+) -> None:
+    async with organization(config, idp, tmp_path, **own_key) as org:
+        async with browser(org) as client:
+            shown = (await client.get("/sign-in/company/metadata")).text
+            assert 'use="encryption"' in shown
+            assert certificate.split("\n")[1] in shown.replace("\n", "").replace(" ", "")
+            begun_at = (await client.get("/sign-in/company")).headers["location"]
+            assert "&Signature=" in begun_at
+            request_id = request_id_of(begun_at)
+            xml = idp.response(request_id, signs=signs, encrypts_to=certificate)
+            assert "june@example.com" not in xml
+            assert (await finished(client, xml)).status_code == 303
+            assert SESSION in client.cookies
+        for forged in (
+            {"transport": "RSA_PKCS1"},
+            {"signs": "nothing"},
+            {"audience": "https://other.example.com"},
+        ):
+            async with browser(org) as client:
+                facts: dict[str, Any] = {"signs": signs, **forged}
+                xml = idp.response(await begun(client), encrypts_to=certificate, **facts)
+                assert (await brought(client, xml)).status_code == 403, forged
+
+
+async def test_without_a_key_nothing_is_decrypted(
+    org: Organization, idp: SamlIdp, certificate: str
+) -> None:
+    async with browser(org) as client:
+        assert "KeyDescriptor" not in (await client.get("/sign-in/company/metadata")).text
+        xml = idp.response(await begun(client), encrypts_to=certificate)
+        assert (await brought(client, xml)).status_code == 403
+
+
+# The provider's metadata by its URL
+
+
+class Published:
+    """The provider's metadata on the web."""
+
+    def __init__(self, content: str) -> None:
+        self.content = content
+        self.fetched = 0
+        self.is_down = False
+
+    def down(self, reason: str) -> ProviderDown:
+        return ProviderDown("Company account", reason)
+
+    async def document(self, url: str) -> bytes:
+        assert url == "https://id.example.com/metadata"
+        self.fetched += 1
+        if self.is_down:
+            raise self.down("it took too long")
+        return self.content.encode()
+
+
+@asynccontextmanager
+async def publishing(
+    config: Config, idp: SamlIdp, place: Path, content: str | None = None
+) -> AsyncIterator[tuple[Organization, Published, SamlProvider]]:
+    by_url = {"metadata_file": "", "metadata_url": "https://id.example.com/metadata"}
+    async with organization(config, idp, place, **by_url) as org:
+        provider = org.node.providers.saml(org.node.config.sign_in[0])  # type: ignore[arg-type]
+        web = Published(idp.metadata if content is None else content)
+        provider._web = web  # type: ignore[assignment]
+        yield org, web, provider
+
+
+async def test_metadata_is_fetched_and_again_for_a_new_key(
+    config: Config, idp: SamlIdp, tmp_path: Path
+) -> None:
+    async with publishing(config, idp, tmp_path) as (org, web, provider):
+
+        async def status(signer: SamlIdp) -> int:
+            async with browser(org) as client:
+                return (await brought(client, signer.response(await begun(client)))).status_code
+
+        assert web.fetched == 0, "only at the first use"
+        assert [await status(idp) for _ in range(2)] == [303, 303]
+        assert web.fetched == 1
+        rotated = SamlIdp()
+        web.content = rotated.metadata
+        # Strangers' signatures don't make this server ask all the time.
+        assert await status(rotated) == 403
+        assert web.fetched == 1
+        provider._read_at = provider._tried_at = provider._read_at - saml.REFETCH_SECONDS
+        assert await status(rotated) == 303
+        assert await status(idp) == 403, "the old key is gone"
+        assert web.fetched == 2
+        # While the provider is down, what is known counts.
+        web.is_down = True
+        provider._read_at = provider._tried_at = provider._read_at - saml.METADATA_SECONDS
+        assert await status(rotated) == 303
+        assert web.fetched == 3
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "<html></html>",
+        '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>',
+        "{metadata_with_entity}",
+        "{metadata_without_place}",
+    ],
+)
+async def test_metadata_that_cannot_be_used(
+    config: Config, idp: SamlIdp, tmp_path: Path, content: str
+) -> None:
+    text = (
+        content.format(
+            metadata_with_entity='<!DOCTYPE a [<!ENTITY place SYSTEM "file:///etc/hostname">]>'
+            + idp.metadata.replace(ENTITY, "&place;"),
+            metadata_without_place=re.sub("<md:SingleSignOnService[^>]*/>", "", idp.metadata),
+        )
+        if content.startswith("{")
+        else content
+    )
+    async with publishing(config, idp, tmp_path, text) as (org, _, provider):
+        async with browser(org) as client:
+            response = await client.get("/sign-in/company")
+            assert response.status_code == 502
+            assert "Company account" in response.text
+            # The provider needs this server's metadata first.
+            assert (await client.get("/sign-in/company/metadata")).status_code == 200
+        with pytest.raises(ProviderDown):
+            await provider.check()
+
+
+# Signing out
+
+
+async def signed_in(
+    org: Organization, idp: SamlIdp, client: httpx.AsyncClient, **facts: Any
+) -> None:
+    assert (await finished(client, idp.response(await begun(client), **facts))).status_code == 303
+    assert await is_signed_in(client)
+
+
+async def is_signed_in(client: httpx.AsyncClient) -> bool:
+    return (await client.get("/api/v1/users/me")).status_code == 200
+
+
+async def test_the_provider_ends_sessions(
+    config: Config, idp: SamlIdp, tmp_path: Path, own_key: dict[str, str]
+) -> None:
+    async with (
+        organization(config, idp, tmp_path, **own_key) as org,
+        browser(org) as desk,
+        browser(org) as sofa,
+        browser(org) as other,
+        browser(org) as nobody,
+    ):
+        await signed_in(org, idp, desk, session="desk")
+        await signed_in(org, idp, sofa, session="sofa")
+        await signed_in(
+            org, idp, other, name_id="ben-3", email="ben@example.com", session="another"
+        )
+        for wrong in (
+            idp.logout("desk", signs=False),
+            SamlIdp().logout("desk"),
+            idp.logout("desk", destination=ACS),
+            idp.logout("desk", destination=""),
+            idp.logout("desk", issuer="https://evil.example.com"),
+            idp.logout("desk", age=3600),
+            idp.logout("desk").replace("RelayState=state", "RelayState=another"),
+            idp.logout("desk") + "&RelayState=twice",
+            LOGOUT,
+        ):
+            assert (await nobody.get(wrong)).status_code == 403, wrong
+        # The session that isn't this person's.
+        await nobody.get(idp.logout("desk", name_id="ben-3"))
+        assert await is_signed_in(desk)
+        message = idp.logout("desk")
+        answer = await nobody.get(message)
+        assert answer.status_code == 302
+        back = message_in(answer.headers["location"], "SAMLResponse")
+        assert answer.headers["location"].startswith("https://id.example.com/slo?")
+        assert back.attrib["InResponseTo"] == message_in(message).attrib["ID"]
+        assert parse_qs(answer.headers["location"])["RelayState"] == ["state at the provider"]
+        assert "&Signature=" in answer.headers["location"]
+        assert [await is_signed_in(one) for one in (desk, sofa, other)] == [False, True, True]
+        # Replayed, it ends nothing.
+        await signed_in(org, idp, desk, session="desk")
+        await nobody.get(message)
+        assert await is_signed_in(desk)
+        # Without a session, it means all of the person's.
+        await nobody.get(idp.logout())
+        assert [await is_signed_in(one) for one in (desk, sofa, other)] == [False, False, True]
+
+
+async def test_people_can_sign_out_at_the_provider_too(
+    config: Config, idp: SamlIdp, tmp_path: Path, own_key: dict[str, str]
+) -> None:
+    async with organization(config, idp, tmp_path, **own_key) as org, browser(org) as client:
+        await signed_in(org, idp, client, session="a&lt;b")
+        assert not any("sign_in" in name for name in client.cookies), "the attempt is over"
+        token = client.cookies["__Host-tertulia_csrf"]
+        out = await client.post("/logout", data={"csrf": token}, headers={"Origin": SITE})
+        assert out.headers["location"] == "/login?signed_out=company"
+        assert "/sign-in/company/end" in (await client.get(out.headers["location"])).text
+        there = (await client.get("/sign-in/company/end")).headers["location"]
+        assert there.startswith("https://id.example.com/slo?")
+        assert "&Signature=" in there
+        message = message_in(there)
+        texts = {element.tag.rpartition("}")[2]: element.text for element in message}
+        assert (texts["NameID"], texts["SessionIndex"]) == ("june-17", "a<b")
+        # Its answer, and a browser that isn't signed in there.
+        for path in (f"{LOGOUT}?SAMLResponse=x", "/sign-in/company/end"):
+            assert (await client.get(path)).headers["location"] == "/login"
+
+
 def test_mistakes_are_said_at_the_start(tmp_path: Path, idp: SamlIdp) -> None:
     table = idp.table(tmp_path)
     for more, said in (
         ({"metadata_file": "/nowhere.xml"}, "metadata_file: can't read /nowhere.xml: No such file"),
-        ({"metadata_file": ""}, "metadata_file can't be empty"),
+        ({"metadata_file": ""}, "metadata_url or metadata_file is needed, and not both"),
+        ({"metadata_url": "https://id.example.com"}, "metadata_url or metadata_file is needed"),
+        ({"metadata_url": "http://id.example.com"}, "metadata_url must be an HTTPS URL"),
+        ({"key_file": "/nowhere.key"}, "key_file and certificate_file belong together"),
     ):
         with pytest.raises(ValueError, match=said):
             methods_from([{**table, **more}])

@@ -19,7 +19,7 @@ from tertulia.model.errors import FilesUnavailable
 from tertulia.model.numbers import counted
 from tertulia.service.config import Config
 from tertulia.service.credentials import Vault, VaultError, load_secret
-from tertulia.service.sign_in_methods import LdapMethod, SamlMethod
+from tertulia.service.sign_in_methods import LdapMethod
 from tertulia.store import (
     backups,
     consistency,
@@ -131,25 +131,16 @@ async def _providers(settings: Config) -> list[Finding]:
 
 
 def _directories(settings: Config) -> Iterator[Finding]:
-    """Check that each directory responds and has people, and that the metadata of SAML providers
-    can be used."""
+    """Check that each directory responds and has people."""
     from tertulia.identity import ldap  # Rarely needed.
-    from tertulia.identity.saml import SamlProvider
 
     for method in settings.sign_in:
-        name = f"sign-in with {method.name}"
         if isinstance(method, LdapMethod):
+            name = f"sign-in with {method.name}"
             try:
                 yield Finding(check=name, ok=True, detail=ldap.check(method))
             except ldap.DirectoryDown as error:
                 yield Finding(check=name, ok=False, detail=error.reason)
-        elif isinstance(method, SamlMethod):
-            try:
-                SamlProvider(method, settings.external_url).check()
-            except ValueError as error:
-                yield Finding(check=name, ok=False, detail=str(error))
-            else:
-                yield Finding(check=name, ok=True, detail="its metadata can be used")
 
 
 def _backups(settings: Config) -> Finding:

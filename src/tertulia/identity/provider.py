@@ -10,7 +10,7 @@ from msgspec import Struct
 from tertulia.model.errors import Unavailable
 from tertulia.model.identities import ProvenIdentity
 from tertulia.outbound.http_client import Web
-from tertulia.outbound.http_responses import NotFetched
+from tertulia.outbound.http_responses import NotFetched, WebResponse
 
 SECONDS: Final = 10.0
 """Timeout of one request to a provider."""
@@ -111,15 +111,15 @@ class ProviderWeb:
         kind = {"Content-Type": "application/x-www-form-urlencoded"}
         return await self._json("POST", url, urlencode(form).encode(), kind | dict(headers or {}))
 
+    async def document(self, url: str) -> bytes:
+        """Return what is at the URL. Raises ProviderDown."""
+        response = await self._send("GET", url, b"", {"Accept": "*/*"})
+        if response.status != 200:
+            raise self.down(f"{url}: status {response.status}")
+        return response.body
+
     async def _json(self, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> Any:
-        try:
-            response = await self._web.send(
-                url, body, headers, seconds=SECONDS, limit=MAX_RESPONSE, method=method
-            )
-        except NotFetched as error:
-            raise self.down(f"{url}: {error}") from None
-        except Unavailable as error:
-            raise self.down(str(error)) from None
+        response = await self._send(method, url, body, headers)
         try:
             decoded = msgspec.json.decode(response.body)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -130,3 +130,15 @@ class ProviderWeb:
         if response.status != 200 or decoded is None:
             raise self.down(f"{url}: status {response.status}, or not JSON")
         return decoded
+
+    async def _send(
+        self, method: str, url: str, body: bytes, headers: Mapping[str, str]
+    ) -> WebResponse:
+        try:
+            return await self._web.send(
+                url, body, headers, seconds=SECONDS, limit=MAX_RESPONSE, method=method
+            )
+        except NotFetched as error:
+            raise self.down(f"{url}: {error}") from None
+        except Unavailable as error:
+            raise self.down(str(error)) from None

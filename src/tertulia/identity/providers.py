@@ -1,14 +1,17 @@
-"""The configured identity providers that people are sent to, and come back from with a code."""
+"""The configured identity providers that people are sent to."""
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tertulia.identity.provider import NotProven, Provider, ProviderDown, ProviderWeb
 from tertulia.outbound.addresses import networks
 from tertulia.outbound.http_client import Web
 from tertulia.service.config import Config
-from tertulia.service.sign_in_methods import GithubMethod, SignInMethod
+from tertulia.service.sign_in_methods import GithubMethod, SamlMethod, SignInMethod
+
+if TYPE_CHECKING:
+    from tertulia.identity.saml import SamlProvider
 
 _NETWORKS: Final = "0.0.0.0/0, ::/0"
 """The operator sets the addresses, so they may be private, or this machine."""
@@ -23,31 +26,55 @@ class Providers:
         self._clock = clock
         self._web: Web | None = None
         self._made: dict[str, Provider] = {}
+        self._saml: dict[str, SamlProvider] = {}
 
     def method(self, name: str) -> SignInMethod | None:
         """The method with this name."""
         return self._methods.get(name)
 
     def __getitem__(self, method: SignInMethod) -> Provider:
+        """The provider of a method that `IS_REDIRECTING`."""
         if method.name not in self._made:
-            if self._web is None:
-                self._web = Web(self._site, ports=None, networks=networks(_NETWORKS))
-            web = ProviderWeb(method.label, self._web)
-            self._made[method.name] = _made(method, web, self._clock)
+            self._made[method.name] = _made(method, self._web_of(method), self._clock)
         return self._made[method.name]
+
+    def saml(self, method: SamlMethod) -> "SamlProvider":
+        """The provider of a method of this kind."""
+        if method.name not in self._saml:
+            from tertulia.identity.saml import SamlProvider  # Only if used.
+
+            self._saml[method.name] = SamlProvider(method, self._site, self._web_of(method))
+        return self._saml[method.name]
+
+    def _web_of(self, method: SignInMethod) -> ProviderWeb:
+        if self._web is None:
+            self._web = Web(self._site, ports=None, networks=networks(_NETWORKS))
+        return ProviderWeb(method.label, self._web)
+
+    async def has_logout(self, method: SignInMethod) -> bool:
+        """Whether people can sign out at the method's provider, too. Raises ProviderDown."""
+        if isinstance(method, SamlMethod):
+            return await self.saml(method).has_logout()
+        return method.IS_REDIRECTING and bool(await self[method].logout_url(""))
 
     async def checked(self) -> Mapping[str, str | ProviderDown]:
         """Ask all providers, and return the answers, or errors, by the methods' names."""
 
         async def ask(method: SignInMethod) -> str | ProviderDown:
             try:
+                if isinstance(method, SamlMethod):
+                    return await self.saml(method).check()
                 return await self[method].check()
             except ProviderDown as error:
                 return error
             except NotProven as error:
                 return ProviderDown(method.label, str(error))
 
-        asked = [method for method in self._methods.values() if method.IS_REDIRECTING]
+        asked = [
+            method
+            for method in self._methods.values()
+            if method.IS_REDIRECTING or isinstance(method, SamlMethod)
+        ]
         answers = await asyncio.gather(*map(ask, asked))
         return {method.name: answer for method, answer in zip(asked, answers, strict=True)}
 

@@ -4,142 +4,279 @@ python3-saml checks signatures, with xmlsec, and most of what the standard deman
 although it's missing is checked here: the audience, the recipient, and which request is answered.
 """
 
+import asyncio
+import logging
 import re
 import time
-from collections.abc import Iterable, Mapping
-from functools import cached_property
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
 from urllib.parse import urlencode, urlsplit
+from xml.sax.saxutils import escape
 
 from msgspec import Struct
 
-from tertulia.identity.provider import NotProven
+from tertulia.identity.provider import (
+    LOGOUT_TOKEN_SECONDS,
+    NotProven,
+    ProviderDown,
+    ProviderWeb,
+)
+from tertulia.identity.saml_attributes import identity_of
 from tertulia.model.identities import ProvenIdentity
 from tertulia.service.sign_in_methods import SamlMethod, file_text
 
+logger = logging.getLogger("tertulia.sign_in")
+
+T = TypeVar("T")
+
 METADATA_TYPE: Final = "application/samlmetadata+xml"
+METADATA_SECONDS: Final = 86400.0
+"""How long the provider's metadata is used before it's read again."""
+REFETCH_SECONDS: Final = 60.0
+"""How long an unknown signing key, or a provider that doesn't respond, doesn't make this server
+read the metadata again."""
 RESPONSE_SECONDS: Final = 3600
 """How long a response is remembered, so that it counts once. Older ones aren't accepted."""
 CLOCK_SKEW: Final = 300
 """Accepted difference between the provider's clock and this server's, in seconds."""
+MAX_LOGOUT: Final = 16 * 1024
+"""Longest logout message, in characters."""
 _ASSERTION: Final = "{urn:oasis:names:tc:SAML:2.0:assertion}"
+_ENCRYPTION: Final = "{http://www.w3.org/2001/04/xmlenc#}EncryptionMethod"
+_WEAK_ENCRYPTION: Final = "http://www.w3.org/2001/04/xmlenc#rsa-1_5"
+"""Its padding lets attackers who can try often decrypt."""
+_SIGNATURE: Final = "http://www.w3.org/2001/04/xmldsig-more#rsa-sha256"
+_DIGEST: Final = "http://www.w3.org/2001/04/xmlenc#sha256"
 _BINDINGS: Final = "urn:oasis:names:tc:SAML:2.0:bindings:"
 _DIGITAL: Final = re.compile(r"[A-Za-z0-9+/=\s]+")
+
+
+class SamlName(Struct, frozen=True, array_like=True):
+    """What the provider calls a person who is signed in there, for signing out there."""
+
+    name_id: str
+    name_format: str = ""
+    qualifier: str = ""
+    own_qualifier: str = ""
+    session: str = ""
+    """The provider's ID of the session; may be empty."""
 
 
 class SamlAnswer(Struct, frozen=True, kw_only=True):
     """What a valid response says."""
 
     identity: ProvenIdentity
+    name: SamlName
     assertion_id: str
     """Unique; an assertion counts once."""
     request_id: str
     """The request that it answers; empty if the provider began."""
 
 
-class SamlProvider:
-    """An identity provider, as its metadata describes it. Methods compute, or read a file, so call
-    them in a thread."""
+class SamlLogout(Struct, frozen=True, kw_only=True):
+    """A provider's valid message that someone signed out there."""
 
-    def __init__(self, method: SamlMethod, site: str) -> None:
+    message_id: str
+    """Unique; a message counts once."""
+    subject: str
+    """Whose sessions end; empty if only the session's ID says it."""
+    sessions: tuple[str, ...]
+    """The provider's IDs of the sessions; empty for all of the subject's."""
+    url: str
+    """Where the browser brings the answer; empty if the provider has no such place."""
+
+
+class _NotSigned(NotProven):
+    """No known key of the provider made the signature."""
+
+
+class SamlProvider:
+    """An identity provider, as its metadata describes it. Methods raise ProviderDown."""
+
+    def __init__(self, method: SamlMethod, site: str, web: ProviderWeb) -> None:
         """`site` is this server's URL."""
         self._method = method
-        self._site = site
         self._place = f"{site}{method.path}"
         self._acs = f"{self._place}/acs"
+        self._logout = f"{self._place}/logout"
+        self._web = web
+        self._busy = asyncio.Lock()
+        self._metadata = ""
+        self._ready: Any = None
+        """The library's settings with this metadata."""
+        self._read_at = self._tried_at = 0.0
 
-    @cached_property
-    def _settings(self) -> Any:
+    # The provider's metadata
+
+    async def _described(self, seconds: float = METADATA_SECONDS) -> Any:
+        """Return the library's settings, from metadata that is at most this old if the provider
+        responds."""
+        async with self._busy:
+            now = time.monotonic()
+            is_due = self._ready is None or now - self._read_at >= seconds
+            if is_due and (not self._tried_at or now - self._tried_at >= REFETCH_SECONDS):
+                self._tried_at = now
+                try:
+                    text = await self._read()
+                    ready = await asyncio.to_thread(self._settings, text)
+                except ProviderDown as error:
+                    if self._ready is None:
+                        self._tried_at = 0.0
+                        raise
+                    logger.warning("%s: %s", self._method.name, error.reason)
+                else:
+                    self._metadata, self._ready, self._read_at = text, ready, now
+            return self._ready
+
+    async def _read(self) -> str:
+        method = self._method
+        try:
+            if not method.metadata_url:
+                return await asyncio.to_thread(file_text, method.metadata_file)
+            return (await self._web.document(method.metadata_url)).decode()
+        except (OSError, ValueError) as error:
+            raise self._web.down(f"the metadata can't be read: {error}") from None
+
+    def _settings(self, metadata: str | None, *, is_logout: bool = False) -> Any:
+        """Return the library's settings; without metadata, only for describing this server."""
         from onelogin.saml2.idp_metadata_parser import OneLogin_Saml2_IdPMetadataParser
         from onelogin.saml2.settings import OneLogin_Saml2_Settings
 
-        described = OneLogin_Saml2_IdPMetadataParser.parse(
-            file_text(self._method.metadata_file), entity_id=self._method.issuer or None
-        )
-        return OneLogin_Saml2_Settings(
-            {
-                "strict": True,
-                "idp": described.get("idp", {}),
-                "sp": {
-                    "entityId": f"{self._place}/metadata",
-                    "assertionConsumerService": {
-                        "url": self._acs,
-                        "binding": f"{_BINDINGS}HTTP-POST",
-                    },
-                    "NameIDFormat": "urn:oasis:names:tc:SAML:1.1:nameid-format:unspecified",
-                },
-                "security": {
-                    "wantAttributeStatement": False,
-                    "rejectDeprecatedAlgorithm": True,
-                    "requestedAuthnContext": False,
-                    "allowRepeatAttributeName": True,
-                },
-            }
-        )
-
-    def check(self) -> None:
-        """Raise ValueError if the metadata doesn't describe a provider."""
-        from onelogin.saml2.errors import OneLogin_Saml2_Error
-
+        method = self._method
+        certificate, key = file_text(method.certificate_file), file_text(method.key_file)
+        described: Any = {}
         try:
-            provider = self._settings.get_idp_data()
-        except (OneLogin_Saml2_Error, OSError, ValueError, SyntaxError) as error:
-            raise ValueError(f"metadata_file: it isn't a provider's metadata: {error}") from None
-        if not (provider.get("entityId") and provider.get("singleSignOnService", {}).get("url")):
-            raise ValueError("metadata_file: it has no provider with HTTP-Redirect")
+            if metadata is not None:
+                described = OneLogin_Saml2_IdPMetadataParser.parse(
+                    metadata, entity_id=method.issuer or None
+                )
+            found = OneLogin_Saml2_Settings(
+                {
+                    "strict": True,
+                    "idp": described.get("idp", {}),
+                    "sp": {
+                        "entityId": f"{self._place}/metadata",
+                        "assertionConsumerService": {
+                            "url": self._acs,
+                            "binding": f"{_BINDINGS}HTTP-POST",
+                        },
+                        "singleLogoutService": {
+                            "url": self._logout,
+                            "binding": f"{_BINDINGS}HTTP-Redirect",
+                        },
+                        "NameIDFormat": "urn:oasis:names:tc:SAML:1.1:nameid-format:unspecified",
+                        "x509cert": certificate,
+                        "privateKey": key,
+                    },
+                    "security": {
+                        "wantAttributeStatement": False,
+                        "rejectDeprecatedAlgorithm": True,
+                        "requestedAuthnContext": False,
+                        "allowRepeatAttributeName": True,
+                        # Of logout requests. In responses, the assertion may be signed instead.
+                        "wantMessagesSigned": is_logout,
+                        "authnRequestsSigned": bool(key),
+                        "signatureAlgorithm": _SIGNATURE,
+                        "digestAlgorithm": _DIGEST,
+                        # Only whether this server's metadata names a key for it. It isn't demanded.
+                        "wantAssertionsEncrypted": bool(key) and metadata is None,
+                    },
+                },
+                sp_validation_only=metadata is None,
+            )
+            if metadata is not None and not found.get_idp_sso_url():
+                raise self._web.down("the metadata has no provider with HTTP-Redirect")
+        except ProviderDown:
+            raise
+        except Exception as error:  # The library doesn't say what crafted documents raise.
+            raise self._web.down(f"it isn't a provider's metadata: {str(error)[:300]}") from None
+        return found
 
-    def metadata(self) -> bytes:
+    async def check(self) -> str:
+        """Read the metadata, and return what it says in a few words."""
+        self._ready, self._tried_at = None, 0.0
+        settings = await self._described()
+        entity = settings.get_idp_data()["entityId"]
+        return f"the metadata of {entity} can be read"
+
+    async def metadata(self) -> bytes:
         """Return this server's metadata, for the provider."""
-        result: str | bytes = self._settings.get_sp_metadata()
-        return result if isinstance(result, bytes) else result.encode()
+        found: str | bytes = await asyncio.to_thread(lambda: self._settings(None).get_sp_metadata())
+        return found if isinstance(found, bytes) else found.encode()
 
-    def request(self) -> tuple[str, str]:
+    # Signing in
+
+    async def request(self) -> tuple[str, str]:
         """Return the ID of a new request, and where to send the browser with it."""
         from onelogin.saml2.authn_request import OneLogin_Saml2_Authn_Request
 
-        made = OneLogin_Saml2_Authn_Request(self._settings)
-        place = self._settings.get_idp_sso_url()
-        query = urlencode({"SAMLRequest": made.get_request()})
-        return made.get_id(), f"{place}{'&' if '?' in place else '?'}{query}"
+        settings = await self._described()
 
-    def answer(self, text: str) -> SamlAnswer:
+        def made() -> tuple[str, str]:
+            request = OneLogin_Saml2_Authn_Request(settings)
+            sent = {"SAMLRequest": request.get_request()}
+            url = self._url(settings, settings.get_idp_sso_url(), sent, "SAMLRequest")
+            return request.get_id(), url
+
+        return await asyncio.to_thread(made)
+
+    async def answer(self, text: str) -> SamlAnswer:
         """Return what a response in Base64 says. The caller checks the request and that the
         assertion is new. Raises NotProven."""
-        from onelogin.saml2.errors import OneLogin_Saml2_Error, OneLogin_Saml2_ValidationError
-        from onelogin.saml2.response import OneLogin_Saml2_Response
-
         if not _DIGITAL.fullmatch(text):
             raise NotProven("the response isn't Base64")
-        parts = urlsplit(self._acs)
-        received = {
+        return await self._with_known_keys(lambda settings: self._answer(settings, text))
+
+    async def _with_known_keys(self, check: Callable[[Any], T]) -> T:
+        """Return the result of a check, in a thread; again with the provider's new metadata if it
+        signs with another key."""
+        settings = await self._described()
+        try:
+            return await asyncio.to_thread(check, settings)
+        except _NotSigned:
+            before = self._read_at
+            settings = await self._described(REFETCH_SECONDS)
+            if self._read_at == before:
+                raise
+            return await asyncio.to_thread(check, settings)
+
+    def _answer(self, settings: Any, text: str) -> SamlAnswer:
+        from onelogin.saml2.response import OneLogin_Saml2_Response
+        from onelogin.saml2.xml_utils import OneLogin_Saml2_XML
+
+        def checked() -> SamlAnswer:
+            from base64 import b64decode
+
+            for one in OneLogin_Saml2_XML.to_etree(b64decode(text)).iter(_ENCRYPTION):
+                if one.get("Algorithm") == _WEAK_ENCRYPTION:
+                    raise NotProven("the assertion is encrypted with RSA 1.5; use RSA-OAEP")
+            response = OneLogin_Saml2_Response(settings, text)
+            response.is_valid(self._received(self._acs), raise_exceptions=True)
+            return self._checked(settings, response)
+
+        return _proven(checked)
+
+    @staticmethod
+    def _received(url: str) -> dict[str, Any]:
+        """Describe a request to this URL for the library."""
+        parts = urlsplit(url)
+        return {
             "https": "on" if parts.scheme == "https" else "off",
             "http_host": parts.netloc,
             "script_name": parts.path,
         }
-        try:
-            response = OneLogin_Saml2_Response(self._settings, text)
-            response.is_valid(received, raise_exceptions=True)
-            return self._checked(response)
-        except NotProven:
-            raise
-        except (OneLogin_Saml2_Error, OneLogin_Saml2_ValidationError) as error:
-            raise NotProven(str(error)[:300]) from None
-        except Exception as error:  # The library doesn't say what crafted documents raise.
-            raise NotProven(f"{type(error).__name__}: {str(error)[:300]}") from None
 
-    def _checked(self, response: Any) -> SamlAnswer:
+    def _checked(self, settings: Any, response: Any) -> SamlAnswer:
         """Return what a response says whose signature is valid."""
         # The library's queries see only what is signed.
         assertion_id = response.get_assertion_id()
-        if self._settings.get_sp_data()["entityId"] not in response.get_audiences():
+        if settings.get_sp_data()["entityId"] not in response.get_audiences():
             raise NotProven("the assertion isn't for this server")
         document = response.decrypted_document if response.encrypted else response.document
         (assertion,) = (
-            value
-            for value in document.iter(f"{_ASSERTION}Assertion")
-            if value.get("ID") == assertion_id
+            one for one in document.iter(f"{_ASSERTION}Assertion") if one.get("ID") == assertion_id
         )
-        if not _is_recent(assertion.get("IssueInstant", "")):
+        if not _is_recent(assertion.get("IssueInstant", ""), RESPONSE_SECONDS):
             raise NotProven("the assertion is too old")
         request_ids = set()
         for data in assertion.iter(f"{_ASSERTION}SubjectConfirmationData"):
@@ -150,65 +287,137 @@ class SamlProvider:
             request_ids.add(data.get("InResponseTo") or "")
         if len(request_ids) != 1 or request_ids != {response.get_in_response_to() or ""}:
             raise NotProven("the assertion and the response answer different requests")
+        name = response.get_nameid_data() or {}
         return SamlAnswer(
-            identity=self._identity(response.get_nameid() or "", response.get_attributes()),
+            identity=identity_of(self._method, name.get("Value") or "", response.get_attributes()),
+            name=SamlName(
+                name.get("Value") or "",
+                name.get("Format") or "",
+                name.get("NameQualifier") or "",
+                name.get("SPNameQualifier") or "",
+                response.get_session_index() or "",
+            ),
             assertion_id=assertion_id,
             request_id=request_ids.pop(),
         )
 
-    def _identity(self, name_id: str, sent: Mapping[str, list[str]]) -> ProvenIdentity:
-        method = self._method
-        known_by = _first(sent, [method.id_attribute]) if method.id_attribute else name_id
-        address = _first(sent, [method.address_attribute or "", *_ADDRESSES])
-        if not address and "@" in name_id:
-            address = name_id
-        groups = {
-            text for name in (method.groups_attribute, *_GROUPS) for text in sent.get(name, ())
+    # Signing out
+
+    async def has_logout(self) -> bool:
+        """Whether people can sign out at the provider."""
+        return bool((await self._described()).get_idp_slo_url())
+
+    async def logout_url(self, name: SamlName) -> str:
+        """Return where to send the browser to sign this person out at the provider; empty if the
+        provider can't."""
+        from onelogin.saml2.logout_request import OneLogin_Saml2_Logout_Request
+
+        settings = await self._described()
+
+        def made() -> str:
+            place = settings.get_idp_slo_url()
+            if not place:
+                return ""
+            request = OneLogin_Saml2_Logout_Request(
+                settings,
+                name_id=name.name_id,
+                session_index=escape(name.session),  # The library doesn't.
+                nq=name.qualifier or None,
+                name_id_format=name.name_format or None,
+                spnq=name.own_qualifier or None,
+            )
+            sent = {"SAMLRequest": request.get_request()}
+            return self._url(settings, place, sent, "SAMLRequest")
+
+        return await asyncio.to_thread(made)
+
+    async def logged_out(self, query: str, sent: Mapping[str, str]) -> SamlLogout:
+        """Return what a logout request says that the browser brings from the provider. `query` is
+        the URL's, and `sent` its parameters. The caller checks that it's new. Raises NotProven."""
+        if len(query) > MAX_LOGOUT or "SAMLRequest" not in sent:
+            raise NotProven("the logout request is missing, or too long")
+
+        def check(_: Any) -> SamlLogout:
+            settings = self._settings(self._metadata, is_logout=True)
+            return _proven(lambda: self._logged_out(settings, query, sent))
+
+        return await self._with_known_keys(check)
+
+    def _logged_out(self, settings: Any, query: str, sent: Mapping[str, str]) -> SamlLogout:
+        from onelogin.saml2.auth import OneLogin_Saml2_Auth
+        from onelogin.saml2.logout_request import OneLogin_Saml2_Logout_Request
+        from onelogin.saml2.logout_response import OneLogin_Saml2_Logout_Response
+        from onelogin.saml2.xml_utils import OneLogin_Saml2_XML
+
+        received = {
+            **self._received(self._logout),
+            "get_data": dict(sent),
+            "query_string": query,
+            "validate_signature_from_qs": True,
         }
-        return ProvenIdentity(
-            method=method.name,
-            subject=known_by,
-            address=address,
-            # The provider belongs to the operator.
-            is_address_verified=True,
-            full_name=_first(sent, [method.name_attribute, *_NAMES]) or _both_names(sent),
-            # Only what matters here: some providers send hundreds.
-            groups=frozenset(groups & {*method.roles.values(), *method.groups.values()}),
+        auth = OneLogin_Saml2_Auth(received, settings)
+        request = OneLogin_Saml2_Logout_Request(settings, sent["SAMLRequest"])
+        if not auth.validate_request_signature(sent):
+            raise _NotSigned("the logout request isn't signed by the provider")
+        request.is_valid(received, raise_exceptions=True)
+        text = request.get_xml()
+        root = OneLogin_Saml2_XML.to_etree(text)
+        if root.get("Destination") != self._logout:
+            raise NotProven("the logout request is for another recipient")
+        if not _is_recent(root.get("IssueInstant", ""), LOGOUT_TOKEN_SECONDS):
+            raise NotProven("the logout request is too old")
+        name_id = request.get_nameid(text, settings.get_sp_key()) or ""
+        subject = "" if self._method.id_attribute else name_id
+        sessions = tuple(request.get_session_indexes(text))
+        if not (subject or sessions):
+            raise NotProven("the logout request doesn't say which session ended")
+        answer = OneLogin_Saml2_Logout_Response(settings)
+        answer.build(request.id)
+        back = {"SAMLResponse": answer.get_response()}
+        if "RelayState" in sent:
+            back["RelayState"] = sent["RelayState"]
+        place = settings.get_idp_slo_response_url()
+        return SamlLogout(
+            message_id=request.id,
+            subject=subject,
+            sessions=sessions,
+            url=self._url(settings, place, back, "SAMLResponse") if place else "",
         )
 
+    @staticmethod
+    def _url(settings: Any, place: str, sent: dict[str, str], kind: str) -> str:
+        """Return the provider's URL with a message, which is signed if this server has a key."""
+        from onelogin.saml2.auth import OneLogin_Saml2_Auth
 
-_CLAIMS: Final = "http://schemas.xmlsoap.org/ws/2005/05/identity/claims"
-_ADDRESSES: Final = (
-    "email",
-    "mail",
-    "Email",
-    f"{_CLAIMS}/emailaddress",
-    "urn:oid:0.9.2342.19200300.100.1.3",
-)
-_NAMES: Final = (
-    "displayName",
-    "name",
-    "http://schemas.microsoft.com/identity/claims/displayname",
-    "urn:oid:2.16.840.1.113730.3.1.241",
-)
-_GROUPS: Final = ("groups", "http://schemas.microsoft.com/ws/2008/06/identity/claims/groups")
-_GIVEN: Final = ("firstName", "givenName", f"{_CLAIMS}/givenname", "urn:oid:2.5.4.42")
-_FAMILY: Final = ("lastName", "surname", "sn", f"{_CLAIMS}/surname", "urn:oid:2.5.4.4")
+        if settings.get_sp_key():
+            auth = OneLogin_Saml2_Auth({}, settings)
+            sign = (
+                auth.add_request_signature
+                if kind == "SAMLRequest"
+                else (auth.add_response_signature)
+            )
+            sign(sent, _SIGNATURE)
+        return f"{place}{'&' if '?' in place else '?'}{urlencode(sent)}"
 
 
-def _first(sent: Mapping[str, list[str]], names: Iterable[str]) -> str:
-    """The first value of the first attribute that was sent."""
-    values = (value for name in names for value in sent.get(name, ()) if value)
-    return next(values, "").strip()
+def _proven(check: Callable[[], T]) -> T:
+    """Return the result of a check, whose errors become NotProven."""
+    from onelogin.saml2.errors import OneLogin_Saml2_ValidationError
+
+    try:
+        return check()
+    except NotProven:
+        raise
+    except OneLogin_Saml2_ValidationError as error:
+        is_unknown = error.code == OneLogin_Saml2_ValidationError.INVALID_SIGNATURE
+        raise (_NotSigned if is_unknown else NotProven)(str(error)[:300]) from None
+    except Exception as error:  # The library doesn't say what crafted documents raise.
+        raise NotProven(f"{type(error).__name__}: {str(error)[:300]}") from None
 
 
-def _is_recent(issued: str) -> bool:
-    """Whether an assertion of this time is remembered as long as it's accepted."""
+def _is_recent(issued: str, seconds: int) -> bool:
+    """Whether a message of this time is remembered for `seconds`, as long as it's accepted."""
     from onelogin.saml2.utils import OneLogin_Saml2_Utils
 
     age: float = time.time() - OneLogin_Saml2_Utils.parse_SAML_to_time(issued)
-    return -CLOCK_SKEW <= age < RESPONSE_SECONDS - CLOCK_SKEW
-
-
-def _both_names(sent: Mapping[str, list[str]]) -> str:
-    return f"{_first(sent, _GIVEN)} {_first(sent, _FAMILY)}".strip()
+    return -CLOCK_SKEW <= age < seconds - CLOCK_SKEW

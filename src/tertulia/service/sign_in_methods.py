@@ -33,6 +33,8 @@ class SignInMethod(Struct, kw_only=True, frozen=True, tag_field="kind", forbid_u
     """Whether the sign-in page has a button for it, which leads to `/sign-in/NAME`."""
     IS_REDIRECTING: ClassVar[bool] = False
     """Whether people are sent to a provider that sends them back with a code."""
+    HAS_LOGOUT: ClassVar[bool] = False
+    """Whether people can sign out at the provider, too."""
     TITLE: ClassVar[str] = ""
     """The title if none is configured."""
 
@@ -101,6 +103,7 @@ class _Client(SignInMethod, kw_only=True, frozen=True):
     """A provider at which this server is registered as a client."""
 
     IS_REDIRECTING = True
+    HAS_LOGOUT = True
 
     client_id: _NEEDED
     client_secret: str = ""
@@ -191,6 +194,7 @@ class AppleMethod(SignInMethod, kw_only=True, frozen=True, tag="apple"):
     """Apple accounts. The client's secret is a token that is signed with a key from Apple."""
 
     IS_REDIRECTING = True
+    HAS_LOGOUT = True
     TITLE = "Apple"
 
     client_id: _NEEDED
@@ -229,8 +233,17 @@ class HeaderMethod(SignInMethod, kw_only=True, frozen=True, tag="header"):
 class SamlMethod(SignInMethod, kw_only=True, frozen=True, tag="saml"):
     """An identity provider that speaks SAML 2."""
 
-    metadata_file: _NEEDED
-    """The provider's metadata, as XML."""
+    HAS_LOGOUT = True
+
+    metadata_url: Annotated[str, Meta(pattern=r"^(https://[^\s/?#]+[^\s#]*)?$")] = ""
+    """Where the provider publishes its metadata. It says whose signatures count, so it's only read
+    over HTTPS."""
+    metadata_file: str = ""
+    """The provider's metadata as a file, instead."""
+    key_file: str = ""
+    """This server's private key: requests are signed with it, and assertions can be encrypted."""
+    certificate_file: str = ""
+    """The certificate that the provider knows the key by."""
     issuer: str = ""
     """The provider's entity ID, if the metadata describes several."""
     provider_starts: bool = False
@@ -244,7 +257,13 @@ class SamlMethod(SignInMethod, kw_only=True, frozen=True, tag="saml"):
     groups_attribute: str = ""
 
     def check(self) -> None:
+        if bool(self.metadata_url) == bool(self.metadata_file):
+            raise ValueError("metadata_url or metadata_file is needed, and not both")
         _require_file("metadata_file", self.metadata_file)
+        if bool(self.key_file) != bool(self.certificate_file):
+            raise ValueError("key_file and certificate_file belong together")
+        _require_file("key_file", self.key_file)
+        _require_file("certificate_file", self.certificate_file)
         if importlib.util.find_spec("onelogin") is None:
             raise ValueError("kind saml requires the extra `saml`, which isn't installed")
 
@@ -400,6 +419,8 @@ def _reason(kind: type[SignInMethod], error: str) -> str:
         return f"roles: its keys must be {_either(typing.get_args(_RoleName))}"
     if "regex" in message and key.endswith("_header"):
         return f"{key} must be the name of a header"
+    if "regex" in message and key == "metadata_url":
+        return "metadata_url must be an HTTPS URL"
     if "regex" in message and kind is LdapMethod:
         shape = "ldaps://host or ldap://host" if key == "url" else "a filter in parentheses"
         return f"{key} must be {shape}"

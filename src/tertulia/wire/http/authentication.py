@@ -328,16 +328,26 @@ _DEVICE_ACCOUNTS: Final = 5
 def set_session_cookies(node: HttpNode, request: Request, session: Session, token: str) -> None:
     """Add the session's cookies to the response."""
     credential = node.state.credentials[session.user_id]
-    request.state.cookies = session_cookies(
-        node.config, node.vault, request, session, token, credential, node.clock()
+    _set(
+        request,
+        *session_cookies(
+            node.config, node.vault, request, session, token, credential, node.clock()
+        ),
     )
 
 
 def clear_session_cookies(node: HttpNode, request: Request) -> None:
     """Delete the session's cookies with the response. The device cookie stays."""
-    request.state.cookies = [
-        _cookie(node.config, request, name, "", 0) for name in (SESSION_COOKIE, CSRF_COOKIE)
-    ]
+    names = (SESSION_COOKIE, CSRF_COOKIE)
+    _set(request, *(_cookie(node.config, request, name, "", 0) for name in names))
+
+
+def _set(request: Request, *cookies: str) -> None:
+    """Set cookies with the response, in place of those that were set before under their names."""
+    new = {cookie.partition("=")[0] for cookie in cookies}
+    before = getattr(request.state, "cookies", ())
+    kept = (cookie for cookie in before if cookie.partition("=")[0] not in new)
+    request.state.cookies = [*kept, *cookies]
 
 
 def clear_site_data(request: Request) -> None:
@@ -379,17 +389,14 @@ def device_id_of(node: HttpNode, request: Request, user: User) -> str | None:
 def add_cookie(config: Config, request: Request, name: str, value: str, seconds: int) -> None:
     """Set a cookie that only this server reads with the response, or delete it (0 seconds). The one
     set last under a name counts."""
-    cookie = _cookie(config, request, name, value, seconds)
-    begin = f"{cookie_name(config, name)}="
-    before = [one for one in getattr(request.state, "cookies", ()) if not one.startswith(begin)]
-    request.state.cookies = [*before, cookie]
+    _set(request, _cookie(config, request, name, value, seconds))
 
 
 def set_device_cookie(node: HttpNode, request: Request, user_id: int) -> None:
     """Renew the device cookie after the account's password changed."""
     credential = node.state.credentials[user_id]
     cookie = _device_cookie(node.config, node.vault, request, credential, node.clock())
-    request.state.cookies = [*getattr(request.state, "cookies", ()), cookie]
+    _set(request, cookie)
 
 
 def _device_cookie(

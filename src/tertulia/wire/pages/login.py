@@ -193,10 +193,10 @@ async def _login(page: PageRequest, csrf: str = "") -> Response:
 async def _signed_out_of(page: PageRequest) -> Link | None:
     """A link to sign out at the identity provider too, after signing out here."""
     method = page.node.providers.method(page.value("signed_out"))
-    if method is None or not method.IS_REDIRECTING:
+    if method is None or not method.HAS_LOGOUT:
         return None
     try:
-        if not await page.node.providers[method].logout_url(page.site + LOGIN):
+        if not await page.node.providers.has_logout(method):
             return None
     except ProviderDown:
         return None
@@ -276,7 +276,7 @@ async def _logout(page: PageRequest) -> Response:
         await sign_in.sign_out(node, request)
         method = node.providers.method(session.method)
         # Signing out at the provider ends other sessions there, so that's for the person to say.
-        is_there = method is not None and method.IS_REDIRECTING
+        is_there = method is not None and method.HAS_LOGOUT
         return page.go(f"{LOGIN}?signed_out={session.method}" if is_there else LOGIN)
     user = node.state.users[session.user_id]
     return page.form(

@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from tertulia.domain.accounts import identities
 from tertulia.domain.accounts.identities import NotRecognized
+from tertulia.identity.provider import ProviderDown
 from tertulia.model.errors import Refused
 from tertulia.model.identities import ProvenIdentity
 from tertulia.model.users import User
@@ -52,6 +53,17 @@ def not_proven(page: PageRequest, method: SignInMethod, reason: str, sender: str
     logger.warning("refused a sign-in", extra={"fields": fields})
     sign_in.log_failed_sign_in(page.request, method.name)
     return _refused(page, page.say("provider_refused", title=method.label))
+
+
+def provider_down(page: PageRequest, method: SignInMethod, error: ProviderDown) -> Response:
+    """Log why the provider can't be used, and show a page that says so."""
+    logger.warning("%s can't be used: %s", method.name, error.reason)
+    return page.note(
+        page.say("provider_down", title=method.label),
+        page.say("provider_down_text", title=method.label),
+        status=502,
+        back=to_sign_in(page.say),
+    )
 
 
 def _refused(page: PageRequest, words: str) -> Response:

@@ -22,7 +22,7 @@ from tertulia.service.sign_in_methods import SignInMethod
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.request_head import client_network
 from tertulia.wire.pages.form_flow import LOGIN, Link, Page, PageRequest, route_maker, to_sign_in
-from tertulia.wire.pages.proven import finish_proven, not_proven
+from tertulia.wire.pages.proven import finish_proven, not_proven, provider_down
 from tertulia.wire.pages.sign_in_attempt import ATTEMPT_SECONDS, SignInAttempt, expired
 from tertulia.wire.pages.sign_in_flow import (
     SignInFlow,
@@ -84,13 +84,7 @@ class _Pages:
             try:
                 return await show(self, page, method)
             except ProviderDown as error:
-                logger.warning("%s can't be used: %s", method.name, error.reason)
-                return page.note(
-                    page.say("provider_down", title=method.label),
-                    page.say("provider_down_text", title=method.label),
-                    status=502,
-                    back=to_sign_in(page.say),
-                )
+                return provider_down(page, method, error)
 
         return answer
 

@@ -1,20 +1,27 @@
-"""Signing in with SAML 2, begun here or, if the settings allow it, at the provider."""
+"""Signing in with SAML 2, begun here or, if the settings allow it, at the provider, and signing out
+at either side."""
 
-import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Final
 from urllib.parse import urlencode
 
+import msgspec
 from msgspec import Struct
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 
-from tertulia.identity.provider import NotProven
-from tertulia.identity.saml import METADATA_TYPE, RESPONSE_SECONDS, SamlProvider
+from tertulia.domain.accounts import signing_out
+from tertulia.identity.provider import LOGOUT_TOKEN_SECONDS, NotProven, ProviderDown
+from tertulia.identity.saml import METADATA_TYPE, RESPONSE_SECONDS, SamlLogout, SamlName
 from tertulia.model.identities import ProvenIdentity
+from tertulia.model.sessions import LIFETIME
 from tertulia.service.sign_in_methods import SamlMethod
+from tertulia.wire.http import authentication
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.pages.form_flow import PageRequest, route_maker
-from tertulia.wire.pages.proven import finish_proven, not_proven
+from tertulia.wire.http.request_head import client_network, cookie_name
+from tertulia.wire.pages.form_flow import LOGIN, Page, PageRequest, route_maker
+from tertulia.wire.pages.proven import finish_proven, not_proven, provider_down
+from tertulia.wire.pages.providers import CALLBACK_SECONDS, LOGOUTS
 from tertulia.wire.pages.sign_in_attempt import SignInAttempt, expired, sealed, unsealed
 from tertulia.wire.pages.sign_in_flow import (
     SignInFlow,
@@ -25,6 +32,10 @@ from tertulia.wire.pages.sign_in_flow import (
 
 ANSWER_SECONDS: Final = 60
 """How long the browser may take to fetch the page after the response."""
+MAX_SESSION: Final = 200
+"""Longest ID of a session at the provider that is stored, in characters."""
+_COOKIE: Final = "tertulia_signed_in_"
+"""What the provider calls the person who signed in with this browser, encrypted."""
 
 
 class _CheckedAnswer(Struct, frozen=True, array_like=True, tag="SAML answer"):
@@ -33,6 +44,7 @@ class _CheckedAnswer(Struct, frozen=True, array_like=True, tag="SAML answer"):
     method: str
     request_id: str
     identity: ProvenIdentity
+    name: SamlName
     at: int
 
 
@@ -45,27 +57,38 @@ def saml_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
 class _Pages:
     def __init__(self, node: HttpNode, method: SamlMethod) -> None:
         self._method = method
-        self._provider = SamlProvider(method, node.config.external_url)
+        self._provider = node.providers.saml(method)
+        self._logouts = node.limits.limiters.limiter("provider logouts", LOGOUTS, CALLBACK_SECONDS)
         route = route_maker(node, "saml")
         path = method.path
         self.routes = (
-            route(path, self._start, counted=False),
-            route(f"{path}/acs", self._answer, counted=False, own_pages=False),
-            route(f"{path}/metadata", self._metadata, counted=False),
+            route(path, self._page(self._start), counted=False),
+            route(f"{path}/acs", self._page(self._answer), counted=False, own_pages=False),
+            route(f"{path}/metadata", self._page(self._metadata), counted=False),
+            route(f"{path}/end", self._page(self._end), counted=False),
+            route(f"{path}/logout", self._page(self._logout), counted=False),
         )
 
+    def _page(self, show: Callable[[PageRequest], Awaitable[Response]]) -> Page:
+        async def answer(page: PageRequest) -> Response:
+            try:
+                return await show(page)
+            except ProviderDown as error:
+                return provider_down(page, self._method, error)
+
+        return answer
+
     async def _metadata(self, _: PageRequest) -> Response:
-        content = await asyncio.to_thread(self._provider.metadata)
-        return Response(content, media_type=METADATA_TYPE)
+        return Response(await self._provider.metadata(), media_type=METADATA_TYPE)
 
     async def _start(self, page: PageRequest) -> Response:
         """Send the browser to the provider."""
         flow = requested_flow(page)
         if needs_browser(page, flow):
             return to_browser(page)
-        request_id, url = await asyncio.to_thread(self._provider.request)
+        request_id, url = await self._provider.request()
         SignInAttempt.begin(page, self._method, flow, request_id)
-        return RedirectResponse(url, status_code=302, headers={"Cache-Control": "no-store"})
+        return _redirect(url)
 
     async def _answer(self, page: PageRequest) -> Response:
         return await (self._received(page) if page.is_post else self._finished(page))
@@ -75,14 +98,16 @@ class _Pages:
         because another site's page sent it, so which browser began is checked afterwards."""
         node, method = page.node, self._method
         try:
-            answer = await asyncio.to_thread(self._provider.answer, page.value("SAMLResponse"))
+            answer = await self._provider.answer(page.value("SAMLResponse"))
         except NotProven as error:
             page.count_unknown()
             return not_proven(page, method, str(error))
         once = f"{method.name} {answer.assertion_id}"
         if not await node.uses_first("SAML assertions", once, RESPONSE_SECONDS):
             return not_proven(page, method, "the assertion was used before")
-        checked = _CheckedAnswer(method.name, answer.request_id, answer.identity, int(node.clock()))
+        checked = _CheckedAnswer(
+            method.name, answer.request_id, answer.identity, answer.name, int(node.clock())
+        )
         return page.go(f"{method.path}/acs?{urlencode({'answer': sealed(page, checked)})}")
 
     async def _finished(self, page: PageRequest) -> Response:
@@ -103,4 +128,53 @@ class _Pages:
             flow = attempt.flow
         elif not method.provider_starts:
             return not_proven(page, method, "it began at the provider; provider_starts is false")
+        flow = msgspec.structs.replace(flow, provider_session=answer.name.session[:MAX_SESSION])
+        self._set_cookie(page, sealed(page, answer.name), LIFETIME)
         return await finish_proven(page, method, answer.identity, flow)
+
+    # Signing out
+
+    async def _end(self, page: PageRequest) -> Response:
+        """Send a browser that is signed out here to the provider, to sign out there, too."""
+        cookie = cookie_name(page.node.config, _COOKIE + self._method.name)
+        name = unsealed(page, page.request.cookies.get(cookie, ""), SamlName)
+        url = "" if name is None else await self._provider.logout_url(name)
+        self._set_cookie(page, "", 0)
+        return _redirect(url) if url else page.go(LOGIN)
+
+    async def _logout(self, page: PageRequest) -> Response:
+        """End sessions as the provider says, by a request that the browser brings, and bring the
+        answer back; or take the provider's answer to a request of `_end`."""
+        node, method = page.node, self._method
+        self._logouts.require(client_network(page.request))
+        sent = page.request.query_params
+        if "SAMLResponse" in sent:
+            return page.go(LOGIN)
+        if len(sent) != len(sent.multi_items()):
+            return not_proven(page, method, "the logout request has a parameter twice")
+        try:
+            there = await self._provider.logged_out(page.request.url.query, sent)
+        except NotProven as error:
+            return not_proven(page, method, str(error))
+        message = f"{method.name} {there.message_id}"
+        if await node.uses_first("logout tokens", message, LOGOUT_TOKEN_SECONDS):
+            await self._end_sessions(node, there)
+        return _redirect(there.url) if there.url else page.go(LOGIN)
+
+    async def _end_sessions(self, node: HttpNode, there: SamlLogout) -> None:
+        for session in there.sessions or ("",):
+            await node.log.submit(
+                None,
+                signing_out.end_of_provider,
+                self._method.name,
+                there.subject,
+                session[:MAX_SESSION],
+            )
+
+    def _set_cookie(self, page: PageRequest, value: str, seconds: int) -> None:
+        name = _COOKIE + self._method.name
+        authentication.add_cookie(page.node.config, page.request, name, value, seconds)
+
+
+def _redirect(url: str) -> Response:
+    return RedirectResponse(url, status_code=302, headers={"Cache-Control": "no-store"})
