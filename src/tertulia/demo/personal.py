@@ -99,7 +99,7 @@ async def _schedule(builder: Builder) -> None:
     one = builder.cafe.scheduled
     draft = builder.draft(one["who"], one["content"], one["channel"], one["topic"])
     at = int(builder.calendar.time(one["at"]))
-    await builder.submit(one["who"], scheduled.schedule, draft, at)
+    await builder.submit(one["who"], scheduled.schedule, draft, at, None)
 
 
 async def _remind(builder: Builder) -> None:
