@@ -96,3 +96,17 @@ def test_messages_sent_while_offline_are_visible(sqlite_site: Site, new_page: Op
     expect(ann.message("Second wave").get_by_text("Sending")).to_be_in_viewport()
     ann.context.set_offline(False)
     expect(ann.page.get_by_text("Sending")).to_have_count(0, timeout=30_000)
+
+
+def test_an_overlay_that_could_not_be_loaded_is_opened_again(
+    sqlite_site: Site, new_page: Open
+) -> None:
+    page = (ann := new_page(sqlite_site.server, sqlite_site.ann)).page
+    ann.go("inbox")
+    expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
+    page.route(re.compile("/assets/ShortcutCard-.*js"), lambda route: route.abort(), times=1)
+    ann.away = True
+    page.keyboard.press("?")
+    expect(page.locator(".toasts")).to_contain_text("Keyboard shortcuts couldn’t be loaded")
+    page.locator(".toasts").get_by_role("button", name="Try again").click()
+    expect(page.get_by_text("Toggle sidebar")).to_be_visible()

@@ -27,6 +27,8 @@ export interface LocalDraft extends DraftContent {
   gone?: number;
   /** Deleted on the server too. */
   deleted?: boolean;
+  /** The newest message of the conversation at the last edit, by which a moved topic is found. */
+  near?: number | undefined;
   /** The window that last edited it syncs it while open. */
   window?: string;
 }

@@ -1,9 +1,10 @@
 /** Drafts: saved locally on every keystroke, and synced to the server shortly after. */
 
-import { type ConversationKey, wholeMove } from "../data/conversations";
+import { type ConversationKey, keyOf, wholeMove } from "../data/conversations";
 import {
   withSentVersion,
   findCreated,
+  draftConversation,
   draftFor,
   draftKey,
   isDirty,
@@ -18,12 +19,16 @@ import type { ServerEvent } from "../wire/events";
 import type { Draft as ServerDraft } from "../wire/objects";
 import { AccountStorage, newId } from "./storage.svelte";
 import type { Store } from "./store.svelte";
+import { followMissedMove } from "./movedTopics";
+import { recentOf } from "./recent.svelte";
 import { claimWindow, type Windows } from "./windows";
 
 export type { LocalDraft, DraftContent };
 
 const PAUSE = 1000;
 const LONGEST = 4000;
+/** The most recent drafts, whose topics are looked for after a new registration. */
+const MOST_FOLLOWED = 20;
 
 export class Drafts {
   /** Includes deleted drafts that the server may still have. */
@@ -80,6 +85,22 @@ export class Drafts {
       if (serverId !== null) this.#heard.add(serverId);
     }
     this.#reconcile();
+    if (this.store.restarts) void this.#followMissed();
+  }
+
+  /** Find out whether topics with drafts moved while events were missed. */
+  async #followMissed(): Promise<void> {
+    const drafts = [...this.all.values()].sort((one, other) => other.at - one.at);
+    for (const draft of drafts.slice(0, MOST_FOLLOWED)) {
+      const to = draftConversation(draft, this.store.me);
+      if (to?.kind !== "topic" || draft.near === undefined) continue;
+      try {
+        await followMissedMove(this.store, to, draft.near);
+      } catch {
+        // Offline again: the next registration asks again.
+        return;
+      }
+    }
   }
 
   find(key: ConversationKey): LocalDraft | null {
@@ -89,7 +110,8 @@ export class Drafts {
   /** Save a draft, or delete it if it's empty. Returns its local ID. */
   keep(localId: string | null, draftContent: DraftContent): string | null {
     const before = localId === null ? undefined : this.all.get(localId);
-    const { type, to, topic, content } = draftContent;
+    const { content } = draftContent;
+    const to = draftConversation(draftContent, this.store.me);
     if (!content.trim()) {
       if (before) this.discard(before.localId);
       return null;
@@ -101,11 +123,9 @@ export class Drafts {
       serverId: before?.serverId ?? null,
       known: before?.known ?? null,
       sent: before?.sent ?? [],
-      type,
-      to,
-      topic,
-      content,
+      ...draftContent,
       at: Date.now(),
+      near: to ? recentOf(this.store).newestIn(keyOf(to)) : undefined,
       window: this.#windows?.windowId,
     };
     this.#put(draft);
@@ -209,10 +229,16 @@ export class Drafts {
     this.#waitingSince = 0;
     let again = 0;
     try {
-      for (const { localId } of await this.#work()) await this.#syncOne(localId);
-      if ((await this.#work()).length) again = PAUSE;
-    } catch (error) {
-      again = error instanceof ApiError ? (error.retryAfter ?? 15) * 1000 : 15_000;
+      for (const { localId } of await this.#work()) {
+        try {
+          await this.#syncOne(localId);
+        } catch (error) {
+          again = error instanceof ApiError ? (error.retryAfter ?? 15) * 1000 : 15_000;
+          // An error about this draft doesn't hold the others back.
+          if (!(error instanceof ApiError) || error.status < 500) break;
+        }
+      }
+      if (!again && (await this.#work()).length) again = PAUSE;
     } finally {
       this.#syncing = false;
     }

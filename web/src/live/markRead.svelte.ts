@@ -126,7 +126,10 @@ export class ReadMarker {
       if (!isRead && !to && event.type !== "delete_message") return;
       if (event["all"]) left.clear();
       for (const id of changedMessageIds(event)) {
-        if (!to) left.delete(id);
+        // In a channel that the user isn't subscribed to, messages count as read.
+        const isLost =
+          to?.kind === "topic" && !this.store.data.channels.get(to.channelId)?.subscription;
+        if (!to || isLost) left.delete(id);
         else if (left.has(id)) left.set(id, keyOf(to));
       }
     });

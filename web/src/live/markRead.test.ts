@@ -89,3 +89,23 @@ test("a failed request rolls back what the server hasn't confirmed", async () =>
   await expect(marker.readEverything()).rejects.toThrow("reach");
   expect(left()).toEqual([]);
 });
+
+test("messages that moved to a channel without a subscription stay read", async () => {
+  vi.stubGlobal("document", { cookie: "", addEventListener: () => undefined });
+  const store = stored();
+  vi.stubGlobal("fetch", async () => {
+    store.hear({
+      id: 9,
+      type: "update_message",
+      propagate_mode: "change_all",
+      stream_id: 7,
+      new_stream_id: 8,
+      orig_subject: "Plans",
+      message_ids: [1, 2],
+    });
+    throw new TypeError("Failed to fetch");
+  });
+  const marker = new ReadMarker(store as unknown as Store);
+  await expect(marker.readEverything()).rejects.toThrow("reach");
+  expect([...store.data.unread.by]).toEqual([["d5", [3]]]);
+});

@@ -1,0 +1,89 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { Data } from "../data/data";
+import type { ServerEvent } from "../wire/events";
+import { Drafts } from "./drafts.svelte";
+import type { Store } from "./store.svelte";
+
+const target = { addEventListener: () => undefined, removeEventListener: () => undefined };
+/** The server's response to a request. */
+let answer: (
+  method: string,
+  path: string,
+  query: URLSearchParams,
+) => [status: number, body: object];
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  vi.stubGlobal("window", target);
+  vi.stubGlobal("document", { ...target, cookie: "", visibilityState: "visible" });
+  vi.stubGlobal("fetch", async (address: string, how: RequestInit) => {
+    const { pathname, searchParams } = new URL(address, "https://cafe.example");
+    const [status, body] = answer(String(how.method), pathname.slice(7), searchParams);
+    return { ok: status < 400, status, headers: new Headers(), json: async () => body };
+  });
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+function begun(drafts: object[] = []) {
+  const listeners = new Set<(event: ServerEvent) => void>();
+  const store = {
+    me: 1,
+    restarts: 0,
+    data: {
+      me: 1,
+      realm: {},
+      drafts: new Map(drafts.map((one, place) => [place + 1, { ...one, id: place + 1 }])),
+      messages: new Map([[40, { id: 40, key: "c7/plans" }]]),
+      settings: { enable_drafts_synchronization: true },
+    } as unknown as Data,
+    onEvent(call: (event: ServerEvent) => void) {
+      listeners.add(call);
+      return () => listeners.delete(call);
+    },
+    take(events: ServerEvent[]) {
+      for (const event of events) for (const listener of listeners) listener(event);
+    },
+  };
+  return { store, drafts: new Drafts(store as unknown as Store, "cafe") };
+}
+
+const draft = (topic: string) => ({ type: "stream", to: [7], topic, content: topic, timestamp: 5 });
+
+test("a draft that can't be deleted doesn't hold the others back", async () => {
+  const deleted: string[] = [];
+  answer = (method, path) => {
+    if (method !== "DELETE") return [200, { result: "success" }];
+    deleted.push(path);
+    return path.endsWith("/1")
+      ? [500, { result: "error", code: "INTERNAL_SERVER_ERROR", msg: "No." }]
+      : [200, { result: "success" }];
+  };
+  const { drafts } = begun([draft("one"), draft("two")]);
+  drafts.discard(1);
+  drafts.discard(2);
+  await vi.advanceTimersByTimeAsync(5000);
+  expect(deleted.sort()).toEqual(["/drafts/1", "/drafts/2"]);
+  drafts.stop();
+});
+
+test("a draft follows its topic that was renamed while events were missed", async () => {
+  answer = (method, path, query) => {
+    if (method !== "GET") return [200, { result: "success", ids: [1] }];
+    if (path === "/messages/40")
+      return [200, { result: "success", message: { stream_id: 7, subject: "voyages" } }];
+    expect(query.get("narrow")).toContain("plans");
+    return [200, { result: "success", messages: [] }];
+  };
+  const { store, drafts } = begun();
+  const { topic, to, content } = draft("plans");
+  drafts.keep(null, { type: "stream", to, topic, content });
+  store.restarts += 1;
+  drafts.restarted();
+  await vi.advanceTimersByTimeAsync(0);
+  expect([...drafts.all.values()].map((one) => one.topic)).toEqual(["voyages"]);
+  drafts.stop();
+});
