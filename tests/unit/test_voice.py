@@ -40,6 +40,7 @@ PAGES = (
     "docs/operating.md",
     "docs/performance.md",
     "docs/privacy.md",
+    "docs/production.md",
     "docs/releases.md",
     "docs/scale.md",
     "docs/security.md",
