@@ -137,7 +137,7 @@ KEEP_ALIVE_SECONDS: Final = 75
 """How long an idle connection is kept open: longer than proxies do, which might otherwise send a
 request just when it is closed."""
 FAREWELL_SECONDS: Final = 1
-"""How long clients may take to close connections on which nothing is sent any more."""
+"""How long clients may take to close connections on which nothing is left to send."""
 GRACE_SECONDS: Final = 10
 """How long requests may take after the server was told to stop."""
 LEAVING_SECONDS: Final = 60
