@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import httpx
 from playwright.sync_api import Browser, Page, expect
 
 from tests.e2e.conftest import Site
@@ -108,3 +109,33 @@ def test_a_passkey_signs_in(sqlite_site: Site, browser: Browser) -> None:
         expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
         for factor in api(page, "GET", "/users/me/second_factors")["second_factors"]:
             api(page, "DELETE", f"/users/me/second_factors/{factor['id']}")
+
+
+def test_a_passkey_is_set_up_where_a_second_step_is_required(
+    sqlite_site: Site, browser: Browser
+) -> None:
+    ann, ben = sqlite_site.ann, sqlite_site.ben
+
+    def require(whose: str) -> None:
+        sent = {"second_factor_required_for": whose, "second_factor_grace_days": 0}
+        url = f"{sqlite_site.server.url}/api/v1/realm"
+        httpx.patch(url, data=sent, auth=(ann.email, ann.api_key)).raise_for_status()
+
+    require("everyone")
+    try:
+        with with_authenticator(browser, sqlite_site) as (page, _):
+            page.add_init_script(NO_SUGGESTIONS)
+            sign_in_with_password(page, ben.email)
+            page.get_by_role("button", name="Add a passkey instead").click()
+            expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()
+            page.get_by_role("button", name="saved").click()
+            expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
+            page.context.clear_cookies()
+
+            sign_in_with_password(page, ben.email)
+            page.get_by_role("button", name="Use a passkey").click()
+            expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
+            for factor in api(page, "GET", "/users/me/second_factors")["second_factors"]:
+                api(page, "DELETE", f"/users/me/second_factors/{factor['id']}")
+    finally:
+        require("nobody")

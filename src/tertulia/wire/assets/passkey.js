@@ -1,4 +1,4 @@
-// Signing in with a passkey: passes the page's challenge to the browser, and submits the answer.
+// Passkeys on sign-in pages: passes the page's challenge to the browser, and submits the answer.
 
 const bytes = (text) =>
   Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (one) => one.charCodeAt(0));
@@ -11,10 +11,17 @@ const text = (buffer) =>
 const form = document.getElementById("passkey");
 const trouble = document.getElementById("passkey-trouble");
 const challenge = JSON.parse(form.dataset.options);
+const isNew = Boolean(challenge.user); // The page adds a passkey.
+const withBytes = (list) => list?.map((one) => ({ ...one, id: bytes(one.id) }));
 const publicKey = {
   ...challenge,
   challenge: bytes(challenge.challenge),
-  allowCredentials: challenge.allowCredentials.map((one) => ({ ...one, id: bytes(one.id) })),
+  ...(isNew
+    ? {
+        user: { ...challenge.user, id: bytes(challenge.user.id) },
+        excludeCredentials: withBytes(challenge.excludeCredentials),
+      }
+    : { allowCredentials: withBytes(challenge.allowCredentials) }),
 };
 let waiting;
 
@@ -26,7 +33,9 @@ async function ask(mediation) {
   trouble.hidden = true;
   let credential;
   try {
-    credential = await navigator.credentials.get({ publicKey, mediation, signal });
+    credential = isNew
+      ? await navigator.credentials.create({ publicKey, signal })
+      : await navigator.credentials.get({ publicKey, mediation, signal });
   } catch (error) {
     trouble.hidden = signal.aborted || mediation === "conditional";
     return;
@@ -38,9 +47,16 @@ async function ask(mediation) {
     type,
     response: {
       clientDataJSON: text(response.clientDataJSON),
-      authenticatorData: text(response.authenticatorData),
-      signature: text(response.signature),
-      userHandle: response.userHandle ? text(response.userHandle) : null,
+      ...(isNew
+        ? {
+            attestationObject: text(response.attestationObject),
+            transports: response.getTransports?.() ?? [],
+          }
+        : {
+            authenticatorData: text(response.authenticatorData),
+            signature: text(response.signature),
+            userHandle: response.userHandle ? text(response.userHandle) : null,
+          }),
     },
     clientExtensionResults: {},
   });

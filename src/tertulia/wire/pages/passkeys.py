@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Struct
 from starlette.routing import BaseRoute
 
+from tertulia.model.second_factors import Passkey
 from tertulia.model.users import User
 from tertulia.service.passkeys import Answer, Passkeys, has_passkey
 from tertulia.wire.http import sign_in
@@ -34,6 +35,14 @@ async def passkey_form(page: PageRequest, user: User | None = None) -> PasskeyFo
     return PasskeyForm(options=options, ticket=challenge.ticket)
 
 
+async def new_passkey_form(page: PageRequest, user: User) -> PasskeyForm:
+    """Return a form with which the user adds a passkey."""
+    node = page.node
+    challenge = await Passkeys(node.vault, node.clock()).to_set_up(node.state, user, page.site)
+    options = msgspec.json.encode(challenge.options).decode()
+    return PasskeyForm(options=options, ticket=challenge.ticket)
+
+
 def has_answer(page: PageRequest) -> bool:
     """Whether the request has a passkey's answer."""
     return bool(page.value("passkey"))
@@ -41,8 +50,16 @@ def has_answer(page: PageRequest) -> bool:
 
 async def use_passkey(page: PageRequest, user: User | None = None) -> User:
     """Return whose passkey answered. Raises as `sign_in.use_passkey`."""
-    answer = Answer(ticket=page.value("ticket"), credential=page.value("passkey"), site=page.site)
-    return await sign_in.use_passkey(page.node, page.request, answer, user)
+    return await sign_in.use_passkey(page.node, page.request, _answer(page), user)
+
+
+async def new_passkey(page: PageRequest, user: User) -> Passkey:
+    """Return the passkey that the user adds. Raises WrongCode."""
+    return await Passkeys(page.node.vault, page.node.clock()).set_up(user, _answer(page))
+
+
+def _answer(page: PageRequest) -> Answer:
+    return Answer(ticket=page.value("ticket"), credential=page.value("passkey"), site=page.site)
 
 
 def passkey_routes() -> tuple[BaseRoute, ...]:

@@ -40,7 +40,14 @@ from tertulia.wire.pages.form_flow import (
     to_sign_in,
 )
 from tertulia.wire.pages.passkeys import SCRIPT as PASSKEY_SCRIPT
-from tertulia.wire.pages.passkeys import has_answer, passkey_form, passkey_routes, use_passkey
+from tertulia.wire.pages.passkeys import (
+    has_answer,
+    new_passkey,
+    new_passkey_form,
+    passkey_form,
+    passkey_routes,
+    use_passkey,
+)
 from tertulia.wire.pages.public import packaged, static
 
 HOME: Final = "/"
@@ -344,7 +351,7 @@ async def _take_second_step(page: PageRequest) -> Response:
 
 
 async def _set_up_page(page: PageRequest, user: User, step: str, error: str = "") -> Response:
-    """The page for setting up an authenticator app before signing in."""
+    """The page for setting up an authenticator app, or a passkey, before signing in."""
     node, say = page.node, page.say
     factor = factor_verbs.pending(node.state, user.id, node.clock()) if error else None
     if factor is None:
@@ -372,11 +379,14 @@ async def _set_up_page(page: PageRequest, user: User, step: str, error: str = ""
         secret=" ".join(secret[start : start + 4] for start in range(0, len(secret), 4)),
         fields=[code],
         error=error,
+        passkey=await new_passkey_form(page, user),
+        script=PASSKEY_SCRIPT,
     )
 
 
 async def _set_up(page: PageRequest) -> Response:
-    """Check the new app's code, and show the recovery codes; then, finish the sign-in."""
+    """Check the new app's code, or the passkey, and show the recovery codes; then, finish the
+    sign-in."""
     node = page.node
     if page.value("done"):
         found = _continued(page, _FINISH)
@@ -390,10 +400,14 @@ async def _set_up(page: PageRequest) -> Response:
     user = found.user
     shown, codes = factor_codes.new_recovery_codes(node.vault, user.id, node.config.mail_site)
     try:
-        factor, counted = factor_codes.confirmed(
-            node.state, node.vault, user.id, page.value("code"), node.clock()
-        )
-        await node.log.submit(user.id, factor_verbs.confirm_totp, factor, counted, codes)
+        if has_answer(page):
+            passkey = await new_passkey(page, user)
+            await node.log.submit(user.id, factor_verbs.add_passkey, passkey, "", codes)
+        else:
+            factor, counted = factor_codes.confirmed(
+                node.state, node.vault, user.id, page.value("code"), node.clock()
+            )
+            await node.log.submit(user.id, factor_verbs.confirm_totp, factor, counted, codes)
     except WrongCode as refusal:
         return await _set_up_page(page, user, page.value("step"), page.say.refusal(refusal))
     step = _step(page, _FINISH, user, found.method, found.flow, found.checked)
