@@ -167,7 +167,7 @@ async def test_sessions_and_agents_are_ended(tmp_path: Path) -> None:
     await asyncio.to_thread(lines.typed, f"sessions end {session['id']}")
     async with open_organization(config) as org:
         assert not len(org.node.state.sessions)
-        assert not len(org.node.state.agent_keys)
+        assert not len(org.node.state.access_keys)
 
 
 def test_channels_are_created_changed_archived_and_subscribed(lines: Lines) -> None:

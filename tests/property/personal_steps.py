@@ -167,7 +167,7 @@ async def use_agent(history: History) -> None:
     """Someone creates an agent key, uses it, or revokes it."""
     org, rng = history.org, history.rng
     person = org[history.who()]
-    own = history.state.agent_keys.of_user[person.user_id]
+    own = history.state.access_keys.of_user[person.user_id]
     match rng.choice(["make", "use", "end"]):
         case "make":
             name = rng.choice(["Helper", "Cook"])

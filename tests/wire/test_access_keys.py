@@ -61,7 +61,7 @@ async def test_a_key_is_shown_once_and_not_stored(org: Organization) -> None:
     )
     assert (clerk["access"], clerk["channel_ids"], clerk["direct_messages"]) == ("read", [], True)
     assert (helper["access"], helper["mcp_only"]) == ("send", True)
-    kept = org.node.state.agent_keys[made["key_id"]]
+    kept = org.node.state.access_keys[made["key_id"]]
     assert kept.digest == key_digest(made["api_key"])
     assert made["api_key"] not in repr(kept)
 
@@ -332,7 +332,7 @@ async def test_a_key_ends_with_its_queues_and_polls(org: Organization, ends: str
     assert (await poll).status == 401
     (await program.get("/users/me")).refused("INVALID_API_KEY", status=401)
     assert org.node.delivery.queues.get(listener.queue_id) is None
-    assert org.node.state.agent_keys.of_user[ben.user_id] == ()
+    assert org.node.state.access_keys.of_user[ben.user_id] == ()
 
 
 @pytest.mark.parametrize("ends_keys", [False, True])
@@ -446,5 +446,5 @@ async def test_clients_that_sign_in_replace_the_least_recently_used(
     second = await sign_in(org, "Terminal/1")
     (await first.get("/users/me")).refused("INVALID_API_KEY", status=401)
     (await second.get("/users/me")).ok
-    names = [key.name for key in org.node.state.agent_keys.of_user[org["ann"].user_id]]
+    names = [key.name for key in org.node.state.access_keys.of_user[org["ann"].user_id]]
     assert sorted(names) == ["Laptop", "Terminal"]

@@ -52,7 +52,7 @@ async def test_a_key_is_shown_once_and_not_stored(org: Organization) -> None:
     }
     assert second["agent"] | {"can_write": True, "channel_ids": [channel]} == second["agent"]
     assert third["agent"] | {"direct_messages": True, "channel_ids": []} == third["agent"]
-    kept = org.node.state.agent_keys[1]
+    kept = org.node.state.access_keys[1]
     assert kept.digest == key_digest(key)
     assert key not in repr(kept)
     assert Reach() == Reach(may_write=False, channel_ids=(), directs=False)
@@ -158,7 +158,7 @@ async def test_keys_end_with_their_owner_s_access(org: Organization, ends: str) 
             (await ann.post("/realm/deactivate")).ok
     assert await asks(org, key) == 401
     if ends != "deactivated organization":
-        assert org.node.state.agent_keys.of_user[ben.user_id] == ()
+        assert org.node.state.access_keys.of_user[ben.user_id] == ()
     if ends == "deactivated":
         (await ann.post(f"/users/{ben.user_id}/reactivate")).ok
         assert await asks(org, key) == 401

@@ -133,11 +133,11 @@ async def test_export_has_no_secrets(org: Organization) -> None:
         credential.key_sealed,
         "c0ffee" * 10,
         "secretpath",
-        *(one.digest for one in state.agent_keys),
+        *(one.digest for one in state.access_keys),
         *(one.nonce for one in state.invitations),
     ]
     assert [one for one in secrets if one in text] == []
-    assert [one["name"] for one in objects(archive, "agents.json")] == ["helper"]
+    assert [one["name"] for one in objects(archive, "access_keys.json")] == ["helper"]
 
 
 def test_every_record_of_a_person_is_exported_or_omitted_on_purpose() -> None:

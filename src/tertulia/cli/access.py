@@ -1,7 +1,8 @@
 """`tertulia keys`, `sessions`, `agents`, `second-factors`, and `identities`: what people and
 programs sign in with."""
 
-from typing import Annotated
+from collections.abc import Iterable
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -16,6 +17,8 @@ from tertulia.model.errors import NoSuchItem, Refused
 from tertulia.model.users import User
 from tertulia.service.node import Caller
 
+T = TypeVar("T")
+
 identities = group(
     "identities",
     "Manage links between accounts and identity providers: list and remove them.",
@@ -29,6 +32,18 @@ agents = group(
 )
 
 second_factors = group("second-factors", "Manage second factors of people: list and remove them.")
+
+_Whose = Annotated[
+    str | None, typer.Argument(metavar="[USER]", help="Show only what this person has.")
+]
+
+
+def _newest(caller: Caller, table: Iterable[T], who: str | None) -> list[T]:
+    """Return a table's records, or those of one person, newest first."""
+    user_id = None if who is None else account_of_person(caller.state, who).id
+    records: Iterable[Any] = table
+    of_one = (record for record in records if user_id in {None, record.user_id})
+    return sorted(of_one, key=lambda record: -record.id)
 
 
 @command(keys, "show", "keys show weather-bot@example.com --data-dir data")
@@ -69,15 +84,9 @@ def _key(caller: Caller, user: User) -> Printed:
 
 
 @command(sessions, "list", "sessions list ben@example.com --data-dir data")
-async def list_sessions(
-    caller: Caller,
-    who: Annotated[
-        str | None, typer.Argument(metavar="[USER]", help="Show only this person's sessions.")
-    ] = None,
-) -> Printed:
+async def list_sessions(caller: Caller, who: _Whose = None) -> Printed:
     """List active sessions."""
     state, longest = caller.state, caller.node.config.session_seconds
-    of_one = None if who is None else state.sessions.of_user[account_of_person(state, who).id]
     rows = [
         {
             "id": session.id,
@@ -86,9 +95,7 @@ async def list_sessions(
             "created_at": session.created_at,
             "last_used_at": session.used_at,
         }
-        for session in sorted(
-            state.sessions if of_one is None else of_one, key=lambda session: -session.id
-        )
+        for session in _newest(caller, state.sessions, who)
         if session.lasts(caller.now, longest)
     ]
     columns: dict[str, Column] = {
@@ -116,15 +123,9 @@ async def end_session(
 
 
 @command(agents, "list", "agents list ben@example.com --data-dir data")
-async def list_agents(
-    caller: Caller,
-    who: Annotated[
-        str | None, typer.Argument(metavar="[USER]", help="Show only this person's keys.")
-    ] = None,
-) -> Printed:
+async def list_agents(caller: Caller, who: _Whose = None) -> Printed:
     """List access keys and what they can do."""
     state = caller.state
-    whose = None if who is None else account_of_person(state, who).id
     rows = [
         {
             "id": key.id,
@@ -142,8 +143,7 @@ async def list_agents(
             "last_used_at": key.used_at or None,
             "last_used_from": key.used_from or None,
         }
-        for key in sorted(state.agent_keys, key=lambda key: -key.id)
-        if whose in {None, key.user_id}
+        for key in _newest(caller, state.access_keys, who)
     ]
     columns: dict[str, Column] = {
         "ID": "id",
@@ -169,7 +169,7 @@ async def end_agent(
     caller: Caller, agent_id: Annotated[int, typer.Argument(help="ID, as shown by `agents list`.")]
 ) -> Printed:
     """Revoke an access key. The messages that were sent with it are kept."""
-    key = caller.state.agent_keys.get(agent_id)
+    key = caller.state.access_keys.get(agent_id)
     if key is None:
         raise NoSuchItem("agent")
     await caller.submit(agent_verbs.end, agent_id)
@@ -177,15 +177,9 @@ async def end_agent(
 
 
 @command(second_factors, "list", "second-factors list ben@example.com --data-dir data")
-async def list_factors(
-    caller: Caller,
-    who: Annotated[
-        str | None, typer.Argument(metavar="[USER]", help="Show only this person's factors.")
-    ] = None,
-) -> Printed:
+async def list_factors(caller: Caller, who: _Whose = None) -> Printed:
     """List the second factors that people sign in with besides their passwords."""
     state = caller.state
-    only = None if who is None else account_of_person(state, who).id
     rows = [
         {
             "id": factor.id,
@@ -195,8 +189,8 @@ async def list_factors(
             "created_at": factor.created_at,
             "last_used_at": factor.used_at or None,
         }
-        for factor in sorted(state.second_factors, key=lambda factor: -factor.id)
-        if not factor.is_pending and only in {None, factor.user_id}
+        for factor in _newest(caller, state.second_factors, who)
+        if not factor.is_pending
     ]
     columns: dict[str, Column] = {
         "ID": "id",
@@ -219,15 +213,9 @@ async def remove_factors(caller: Caller, who: Who) -> Printed:
 
 
 @command(identities, "list", "identities list ben@example.com --data-dir data")
-async def list_identities(
-    caller: Caller,
-    who: Annotated[
-        str | None, typer.Argument(metavar="[USER]", help="Show only this person's links.")
-    ] = None,
-) -> Printed:
+async def list_identities(caller: Caller, who: _Whose = None) -> Printed:
     """List which accounts are linked to which people at identity providers."""
     state = caller.state
-    only = None if who is None else account_of_person(state, who).id
     rows = [
         {
             "id": identity.id,
@@ -236,8 +224,7 @@ async def list_identities(
             "subject": identity.subject,
             "linked_at": identity.linked_at,
         }
-        for identity in sorted(state.identities, key=lambda identity: -identity.id)
-        if only in {None, identity.user_id}
+        for identity in _newest(caller, state.identities, who)
     ]
     columns: dict[str, Column] = {
         "USER": "email",

@@ -214,7 +214,7 @@ async def show(caller: Caller, who: Who) -> Printed:
         "sessions": sum(
             session.lasts(caller.now, longest) for session in state.sessions.of_user[account.id]
         ),
-        "agents": len(state.agent_keys.of_user[account.id]),
+        "agents": len(state.access_keys.of_user[account.id]),
     }
     pairs = {
         **{name: str(person[name]) for name in ("user_id", "email", "full_name", "role", "status")},

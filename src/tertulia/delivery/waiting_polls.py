@@ -416,7 +416,7 @@ def require_queue(
             raise _signed_out()
         return
     if key_id is not None:
-        if key_id not in state.agent_keys:
+        if key_id not in state.access_keys:
             raise _key_void()
         return
     present = state.credentials.get(user_id)

@@ -36,7 +36,7 @@ _EXTENSIONS: Final = tuple(
 LOSSES: Final = (
     Loss(
         sentence="passwords, passkeys, second factors, accounts of sign-in services, API keys,"
-        " sessions, agents, and unconfirmed addresses: people set a new password",
+        " sessions, access keys, and unconfirmed addresses: people set a new password",
         tables=(
             *("credentials", "identities", "second_factors", "recovery_codes"),
             *("sessions", "agent_keys", "confirmations"),
@@ -103,8 +103,8 @@ LOSSES: Final = (
         is_internal=True,
     ),
     Loss(
-        sentence="what a server notes for itself: the organization's UUID, whether someone has"
-        " arrived, when something was last checked",
+        sentence="the server's internal records: the organization's UUID, whether people have"
+        " signed in, and when roles and channels' activity were last updated",
         tables=("topic_moves",),
         fields=(
             *("realm.uuid", "realm.full_members_joined_by", "realm.waiting_period_applied"),

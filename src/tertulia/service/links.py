@@ -74,7 +74,8 @@ class Links:
     def to_reset(self, state: State, token: str, now: float) -> Credential | None:
         """The credential that a token of `reset` opens; None if the link has expired or wasn't
         created here."""
-        return self._credential(_RESET, state, token, now)
+        opened = self._credential(_RESET, state, token, now)
+        return opened and opened[0]
 
     def operator_sign_in(self, site: str, credential: Credential, now: float) -> str:
         """The link that signs a person in once, for `OPERATOR_SECONDS`, or until the password
@@ -85,17 +86,8 @@ class Links:
 
     def to_operator_sign_in(self, state: State, token: str, now: float) -> Credential | None:
         """The credential that a token of `operator_sign_in` opens; None as for `to_reset`."""
-        return self._credential(_OPERATOR, state, token, now)
-
-    def _credential(self, purpose: str, state: State, token: str, now: float) -> Credential | None:
-        text = self._vault.text_of(purpose, token, now) if _TICKET.fullmatch(token) else None
-        if text is None:
-            return None
-        number, mark = text.split(":")[:2]
-        credential = state.credentials.get(int(number))
-        if credential is None or self.password_mark(credential) != mark:
-            return None
-        return credential
+        opened = self._credential(_OPERATOR, state, token, now)
+        return opened and opened[0]
 
     def sign_in(self, site: str, credential: Credential, expires_at: int, flow: str) -> str:
         """The link to sign in: valid until that UNIX time, or until the password changes. `flow`
@@ -106,14 +98,20 @@ class Links:
     def to_sign_in(self, state: State, token: str, now: float) -> tuple[Credential, str] | None:
         """The credential that a token of `sign_in` opens, and where it continues; None if the link
         has expired or wasn't created here."""
-        text = self._vault.text_of(_SIGN_IN, token, now) if _TICKET.fullmatch(token) else None
+        return self._credential(_SIGN_IN, state, token, now)
+
+    def _credential(
+        self, purpose: str, state: State, token: str, now: float
+    ) -> tuple[Credential, str] | None:
+        """The credential in a ticket and the text after it; None if its password has changed."""
+        text = self._vault.text_of(purpose, token, now) if _TICKET.fullmatch(token) else None
         if text is None:
             return None
-        number, mark, flow = text.split(":", 2)
+        number, mark, *more = text.split(":", 2)
         credential = state.credentials.get(int(number))
         if credential is None or self.password_mark(credential) != mark:
             return None
-        return credential, flow
+        return credential, "".join(more)
 
     @staticmethod
     def password_mark(credential: Credential) -> str:

@@ -55,7 +55,7 @@ SECRETS: Final = frozenset(
 _DERIVED: Final = frozenset({"rendered", "key", "edited_by_owner", "began", "spans"})
 
 RECORDS: Final[Mapping[str, str]] = {
-    "agent_keys": "agents.json",
+    "agent_keys": "access_keys.json",
     "alert_words": "alert_words.json",
     "attachments": "files.json",
     "call_accounts": "call_accounts.json",

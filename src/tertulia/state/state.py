@@ -82,8 +82,10 @@ _ATTRIBUTES: Final = {
     "direct_conversations": "directs",
     "channel_folders": "folders",
     "user_statuses": "statuses",
+    "agent_keys": "access_keys",
 }
-"""Attributes of the state that aren't called as their table."""
+"""Attributes of the state that aren't called as their table. A table keeps its name when its noun
+gets another, because older nodes still use it during an upgrade."""
 _NOT_OF_TABLES: Final = {
     *("seq", "unread", "recent_writes", "sent", "_changed"),
     *("channel_gains", "administrator_gains"),
@@ -102,7 +104,7 @@ class State:
     users: UserTable
     credentials: CredentialTable
     sessions: SessionTable
-    agent_keys: AccessKeyTable
+    access_keys: AccessKeyTable
     identities: IdentityTable
     second_factors: SecondFactorTable
     recovery_codes: Table[RecoveryCodes]

@@ -215,7 +215,7 @@ def _(state: State, change: changes.AccessKeysEnded) -> None:
     for key_id in change.key_ids:
         for one in state.push_subscriptions.of_key[key_id]:
             state.push_subscriptions.remove(one.id)
-        state.agent_keys.remove(key_id)
+        state.access_keys.remove(key_id)
 
 
 @FOLDS.of(changes.SessionsEnded)

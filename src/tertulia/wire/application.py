@@ -25,7 +25,6 @@ from tertulia.wire.pages.help import help_pages
 from tertulia.wire.pages.join import join_pages
 from tertulia.wire.pages.login import login_pages
 from tertulia.wire.pages.mail_pages import mail_previews, unsubscribe_pages
-from tertulia.wire.pages.operator_link import operator_link_pages
 from tertulia.wire.pages.providers import provider_pages
 from tertulia.wire.pages.public import public_pages
 from tertulia.wire.pages.saml_sign_in import saml_pages
@@ -71,7 +70,6 @@ def application(node: HttpNode) -> ASGIApp:
             *login_pages(node),
             *sign_in_flow_pages(node),
             *provider_pages(node),
-            *operator_link_pages(node),
             *unsubscribe_pages(node),
             *(mail_previews(node) if node.config.dev else ()),
             *usual_addresses(dev=node.config.dev),

@@ -82,7 +82,7 @@ def create(context: CommandContext, new: NewKey) -> Decision[AccessKey]:
     """
     state, actor = context.state, context.actor
     users.require_person(actor)
-    own = state.agent_keys.of_user[actor.id]
+    own = state.access_keys.of_user[actor.id]
     if len(own) >= MAX_KEYS:
         raise Refused(f"You can have at most {MAX_KEYS} keys. Revoke one that you no longer use.")
     name = _name(new.name)
@@ -113,7 +113,7 @@ def create_for_client(context: CommandContext, agent: str, digest: str) -> Decis
     If there are too many keys, the least recently used of a client ends. Raise Refused if there is
     none.
     """
-    own = context.state.agent_keys.of_user[context.actor.id]
+    own = context.state.access_keys.of_user[context.actor.id]
     ended: list[AccessKeysEnded] = []
     if len(own) >= MAX_KEYS:
         of_clients = [key for key in own if key.is_of_client]
@@ -122,7 +122,7 @@ def create_for_client(context: CommandContext, agent: str, digest: str) -> Decis
         oldest = min(of_clients, key=lambda key: (max(key.used_at, key.created_at), key.id))
         ended.append(AccessKeysEnded(user_id=oldest.user_id, key_ids=(oldest.id,)))
     key = AccessKey(
-        id=context.state.agent_keys.next_id(),
+        id=context.state.access_keys.next_id(),
         user_id=context.actor.id,
         name=_client_name(agent, {key.name.casefold() for key in own}),
         digest=digest,
@@ -149,7 +149,7 @@ def _key(
 ) -> AccessKey:
     may_write = new.access is not KeyAccess.READ
     return AccessKey(
-        id=context.state.agent_keys.next_id(),
+        id=context.state.access_keys.next_id(),
         user_id=context.actor.id,
         name=name,
         digest=new.digest,
@@ -174,7 +174,7 @@ def listed(context: CommandContext, user_id: int | None = None) -> Decision[list
     whose = context.actor.id
     if user_id is not None and user_id != whose:
         whose = users.managed_user(context, user_id).id
-    found = context.state.agent_keys.of_user[whose]
+    found = context.state.access_keys.of_user[whose]
     return Decision(sorted(found, key=lambda key: -key.id))
 
 
@@ -182,7 +182,7 @@ def end(context: CommandContext, key_id: int) -> Decision[None]:
     """Revoke a key of the actor, or of an account that the actor manages. Raise NoSuchItem for
     others."""
     state, actor = context.state, context.actor
-    key = state.agent_keys.get(key_id)
+    key = state.access_keys.get(key_id)
     if key is None or not (
         key.user_id == actor.id
         or (
@@ -196,14 +196,14 @@ def end(context: CommandContext, key_id: int) -> Decision[None]:
 
 def next_expiry(state: State, now: float) -> float | None:
     """Return when the next key expires."""
-    first = state.agent_keys.by_expiry.first
+    first = state.access_keys.by_expiry.first
     return None if first is None else first.expires_at
 
 
 def expire(context: CommandContext) -> Decision[None]:
     """End expired keys."""
     over: dict[int, list[int]] = {}
-    for key in context.state.agent_keys:
+    for key in context.state.access_keys:
         if not key.lasts(context.now):
             over.setdefault(key.user_id, []).append(key.id)
     changes = [
@@ -217,7 +217,7 @@ def expire(context: CommandContext) -> Decision[None]:
 
 def use(context: CommandContext, key_id: int, address: str = "") -> Decision[None]:
     """Note that the key is used from that network address, unless a use was noted recently."""
-    key = context.state.agent_keys.get(key_id)
+    key = context.state.access_keys.get(key_id)
     if key is None or not is_stale(key, context.now):
         return Decision(None)
     return Decision(None, (AccessKeyUsed(key_id=key.id, at=int(context.now), address=address),))
@@ -240,7 +240,7 @@ def run_with_key(
 
 def current_key(state: State, key_id: int | None) -> AccessKey:
     """Return the key as it is now. Raise WrongApiKey if it was revoked."""
-    key = state.agent_keys.get(key_id)
+    key = state.access_keys.get(key_id)
     if key is None or not state.users[key.user_id].is_active:
         raise WrongApiKey("This key is no longer valid.")
     return key

@@ -29,7 +29,7 @@ def end_all_sessions(state: State, user_id: int, but: int | None = None) -> list
 
 def end_access_keys(state: State, user_id: int) -> list[AccessKeysEnded]:
     """Return the change that revokes the keys of all agents that act for the account, if any."""
-    ids = tuple(sorted(key.id for key in state.agent_keys.of_user[user_id]))
+    ids = tuple(sorted(key.id for key in state.access_keys.of_user[user_id]))
     return [AccessKeysEnded(user_id=user_id, key_ids=ids)] if ids else []
 
 

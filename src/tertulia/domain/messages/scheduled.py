@@ -115,7 +115,7 @@ def author(state: State, scheduled: ScheduledMessage) -> User:
     user = state.users[scheduled.user_id]
     if scheduled.key_id is None:
         return user
-    key = state.agent_keys.get(scheduled.key_id)
+    key = state.access_keys.get(scheduled.key_id)
     if key is None:
         raise Refused("The access key that scheduled it was revoked, or it expired.")
     return ReachedUser.of(user, key.reach)

@@ -212,7 +212,7 @@ def _viewer(state: State, queue: QueueRecord) -> Viewer | None:
         return None
     key_id = queue.registration.key_id
     if key_id is not None:
-        key = state.agent_keys.get(key_id)
+        key = state.access_keys.get(key_id)
         if key is None:
             return None
         user = ReachedUser.of(user, key.reach)

@@ -192,7 +192,7 @@ def _with_key(node: HttpNode, hashed: str) -> tuple[User, AccessKey | None]:
 
 def _access_key(node: HttpNode, hashed: str) -> AccessKey | None:
     """Return the unexpired access key with this digest, if any."""
-    keys = node.state.agent_keys
+    keys = node.state.access_keys
     key = keys.get(keys.by_digest.get(hashed))
     if key is None or not hmac.compare_digest(key.digest, hashed) or not key.lasts(node.clock()):
         return None

@@ -1,4 +1,4 @@
-"""Signing in with a link by email."""
+"""Signing in with a link, by email or from the operator (`tertulia sign-in-link`)."""
 
 from typing import Final
 
@@ -31,7 +31,11 @@ def sign_in_link_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
     async def ask(page: PageRequest) -> Response:
         return await _ask(page, mails)
 
-    return route(LINK, ask), route(links.SIGN_IN + "{token}", _open)
+    return (
+        route(LINK, ask),
+        route(links.SIGN_IN + "{token}", _open_emailed),
+        route(links.OPERATOR + "{token}", _open_printed),
+    )
 
 
 def is_offered(node: HttpNode) -> bool:
@@ -97,30 +101,39 @@ def _send(node: HttpNode, address: str, flow: SignInFlow, mails: RateLimiter) ->
     )
 
 
-async def _open(page: PageRequest) -> Response:
-    """Sign in with a button: programs that check emails open their links."""
-    node, say = page.node, page.say
-    result = node.links.to_sign_in(node.state, page.token, node.clock())
-    user = None if result is None else node.state.users[result[0].user_id]
-    if result is None or user is None or not _may_use(node, user):
+async def _open_emailed(page: PageRequest) -> Response:
+    node = page.node
+    link = node.links.to_sign_in(node.state, page.token, node.clock())
+    user = None if link is None else node.state.users[link[0].user_id]
+    back = Link(path=LINK, words=page.say("ask_another"))
+    over = page.note(page.say("link_over"), page.say("sign_in_link_over"), status=410, back=back)
+    if link is None or user is None or not _may_use(node, user):
         page.count_unknown()
-        return _expired(page)
+        return over
+    flow = msgspec.json.decode(link[1], type=SignInFlow)
+    return await _sign_in(page, user, flow, LINK_SECONDS, over)
+
+
+async def _open_printed(page: PageRequest) -> Response:
+    """A link of `tertulia sign-in-link` works whatever the organization offers."""
+    node, say = page.node, page.say
+    credential = node.links.to_operator_sign_in(node.state, page.token, node.clock())
+    over = page.note(say("link_over"), say("operator_link_over"), status=410, back=to_sign_in(say))
+    if credential is None:
+        page.count_unknown()
+        return over
+    user = node.state.users[credential.user_id]
+    return await _sign_in(page, user, SignInFlow(), links.OPERATOR_SECONDS, over)
+
+
+async def _sign_in(
+    page: PageRequest, user: User, flow: SignInFlow, seconds: int, over: Response
+) -> Response:
+    """Sign in once, with a button: programs that check emails open their links."""
+    say = page.say
     if not page.is_post:
-        return page.form(
-            say("sign_in"),
-            [],
-            button=say("sign_in"),
-            paragraphs=(say("sign_in_link_as", name=user.full_name),),
-        )
-    if not await node.uses_first("sign-in link", page.token, LINK_SECONDS):
-        return _expired(page)
-    return await finish_sign_in(page, user, "link", msgspec.json.decode(result[1], type=SignInFlow))
-
-
-def _expired(page: PageRequest) -> Response:
-    return page.note(
-        page.say("link_over"),
-        page.say("sign_in_link_over"),
-        status=410,
-        back=Link(path=LINK, words=page.say("ask_another")),
-    )
+        as_whom = say("sign_in_link_as", name=user.full_name)
+        return page.form(say("sign_in"), [], button=say("sign_in"), paragraphs=(as_whom,))
+    if not await page.node.uses_first("sign-in link", page.token, seconds):
+        return over
+    return await finish_sign_in(page, user, "link", flow)
