@@ -41,17 +41,7 @@ class DiskFiles(Files):
     def _put(self, path: str, write: Callable[[BinaryIO], object]) -> None:
         place = self.place(path)
         file_modes.directory(place.parent)
-        draft = place.with_name(f".{place.name[:20]}.{secrets.token_hex(8)}")
-        try:
-            with open(draft, "wb", opener=file_modes.opener) as file:
-                write(file)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(place)
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
-        sync_directory(place.parent)
+        replace(place, place.with_name(f".{place.name[:20]}.{secrets.token_hex(8)}"), write)
 
     async def read(self, path: str) -> bytes | None:
         try:
@@ -121,6 +111,20 @@ class DiskFiles(Files):
         """Do nothing, because a disk that doesn't respond stops the database, too."""
 
     async def close(self) -> None: ...
+
+
+def replace(place: Path, draft: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Write a file durably: as a whole or not at all. `draft` is a path next to it."""
+    try:
+        with open(draft, "wb", opener=file_modes.opener) as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(place)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    sync_directory(place.parent)
 
 
 def sync_directory(directory: Path) -> None:

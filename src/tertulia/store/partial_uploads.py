@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from tertulia.store import file_modes
-from tertulia.store.disk_files import sync_directory
+from tertulia.store.disk_files import replace
 from tertulia.store.uploads import KEY, ArrivedFile, IncomingFile, UploadStore
 
 _ENDING: Final = ".json"
@@ -205,17 +205,9 @@ class DiskPartialUploads(PartialUploads):
 
     def _save(self, partial: PartialUpload) -> None:
         place = self._uploads.incoming / f"{partial.user_id}-{partial.key}{_ENDING}"
+        content = msgspec.json.encode(partial)
         draft = place.with_suffix(f".{secrets.token_hex(4)}")
-        try:
-            with open(draft, "wb", opener=file_modes.opener) as file:
-                file.write(msgspec.json.encode(partial))
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(place)
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
-        sync_directory(place.parent)
+        replace(place, draft, lambda file: file.write(content))
 
     async def load(self, user_id: int, key: str) -> PartialUpload | None:
         return await asyncio.to_thread(self._load, user_id, key)
