@@ -26,7 +26,7 @@ from tertulia.service.audit_log import AuditRecorder
 from tertulia.service.config import Config
 from tertulia.service.credentials import Vault, key_digest, load_secret
 from tertulia.store import installation
-from tertulia.wire.http import authentication
+from tertulia.wire.http import cookies
 from tertulia.wire.http.audit import RequestOrigin
 from tertulia.wire.http.authentication import require_own_page
 from tertulia.wire.http.errors import error_response
@@ -180,7 +180,7 @@ class FirstRun:
         credential = log.state.credentials[owner.id]
         now = log.clock()
         log_sign_in(request, "code", owner.id, session)
-        return authentication.session_cookies(
+        return cookies.session_cookies(
             self._config, vault, request, session, token, credential, now
         )
 

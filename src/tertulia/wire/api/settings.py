@@ -31,7 +31,7 @@ from tertulia.wire.api.statuses import UserStatusEvent
 from tertulia.wire.api.users import account_events
 from tertulia.wire.api.users.account_events import AccountView, account_view
 from tertulia.wire.api.users.objects import api_email
-from tertulia.wire.http import authentication, sign_in
+from tertulia.wire.http import cookies, sign_in
 from tertulia.wire.http.parameters import Doc, Int, Params, with_optional
 from tertulia.wire.http.routing import Call
 
@@ -335,7 +335,7 @@ async def update_settings(call: Call, params: UpdateSettings) -> None:
         *(n for n in ("full_name", "email", "timezone") if getattr(params, n) is not UNSET),
     ]
     if "password" in new and call.session_id is not None:
-        authentication.set_device_cookie(call.node, call.request, call.user.id)
+        cookies.set_device_cookie(call.node, call.request, call.user.id)
     call.ignored.extend(wire_name(name) for name in sent if name not in new)
     if params.old_password is not UNSET and "password" not in new:
         call.ignored.append("old_password")

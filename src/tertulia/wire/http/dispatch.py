@@ -28,7 +28,6 @@ from tertulia.wire.http.adoption import adopts_key_of
 from tertulia.wire.http.audit import RequestOrigin
 from tertulia.wire.http.authentication import (
     WEBSITE,
-    SessionCookies,
     access_key_in,
     authenticated,
     owner_of_key,
@@ -36,6 +35,7 @@ from tertulia.wire.http.authentication import (
     require_open,
     session_in,
 )
+from tertulia.wire.http.cookies import SessionCookies
 from tertulia.wire.http.errors import MethodNotAllowed, NotFound
 from tertulia.wire.http.forms import MIB, Upload, drained, received, received_file, received_payload
 from tertulia.wire.http.node import HttpNode, RequestLog, SlowRequests

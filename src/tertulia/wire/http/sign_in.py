@@ -25,7 +25,7 @@ from tertulia.service.credentials import key_digest
 from tertulia.service.passkeys import Answer, Passkeys, has_passkey
 from tertulia.service.second_factors import RecoveryMatch, TotpMatch
 from tertulia.state.state import State
-from tertulia.wire.http import audit, authentication
+from tertulia.wire.http import audit, cookies
 from tertulia.wire.http.adoption import adopted_password
 from tertulia.wire.http.authentication import require_open, session_of
 from tertulia.wire.http.errors import ConfirmationRequired
@@ -70,7 +70,7 @@ async def check_password(
     has_passwords = node.state.realm.password_sign_in
     known = node.state.user_with_address(address)
     credential = node.state.credentials.get(known.id) if known else None
-    device = authentication.device_id_of(node, request, known) if known and credential else None
+    device = cookies.device_id_of(node, request, known) if known and credential else None
     who = client_network(request)
     node.sign_in_limits.require(who, address, device)
     is_right = has_passwords and await node.vault.is_password(credential, password)
@@ -124,7 +124,7 @@ async def use_code(node: HttpNode, request: Request, user: User, text: str) -> N
     Raises TooManyTries, and WrongCode for wrong and used codes.
     """
     code, limits = second_factors.plain_code(text), node.sign_in_limits
-    device = authentication.device_id_of(node, request, user)
+    device = cookies.device_id_of(node, request, user)
     tried = (client_network(request), user.id, device, second_factors.is_short(code))
     limits.require_factor(*tried)
     try:
@@ -311,7 +311,7 @@ async def sign_in(
     )
     session = await node.log.submit(user.id, sessions.begin, new)
     log_sign_in(request, method, user.id, session)
-    authentication.set_session_cookies(node, request, session, token)
+    cookies.set_session_cookies(node, request, session, token)
     return session
 
 
@@ -347,5 +347,5 @@ async def sign_out(node: HttpNode, request: Request) -> None:
     session = session_of(node, request)
     if session is not None:
         await node.log.submit(session.user_id, signing_out.end, session.id)
-        authentication.clear_site_data(request)
-    authentication.clear_session_cookies(node, request)
+        cookies.clear_site_data(request)
+    cookies.clear_session_cookies(node, request)

@@ -26,7 +26,7 @@ from tertulia.model.mail import Mail, MailKind
 from tertulia.service import links
 from tertulia.service.accounts import good_password
 from tertulia.wire.api.users.objects import full_avatar_url
-from tertulia.wire.http import authentication, sign_in
+from tertulia.wire.http import cookies, sign_in
 from tertulia.wire.http.authentication import (
     CSRF_HEADER,
     authenticated,
@@ -268,7 +268,7 @@ async def _logout(page: PageRequest) -> Response:
     node, request = page.node, page.request
     session = session_of(node, request)
     if session is None:
-        authentication.clear_session_cookies(node, request)
+        cookies.clear_session_cookies(node, request)
         return page.go(LOGIN)
     if page.is_post:
         sent = request.headers.get(CSRF_HEADER) or page.value("csrf")
@@ -414,7 +414,7 @@ async def _reset(page: PageRequest) -> Response:
             if session is None:
                 return await finish_sign_in(page, user, "link", SignInFlow())
             sign_in.log_sign_in(page.request, "link", user.id, session)
-            authentication.set_session_cookies(node, page.request, session, token)
+            cookies.set_session_cookies(node, page.request, session, token)
             return page.go(HOME)
     return page.form(
         page.say("new_password"),

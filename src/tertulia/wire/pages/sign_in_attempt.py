@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from tertulia.service.credentials import VaultError
 from tertulia.service.sign_in_methods import SignInMethod
-from tertulia.wire.http import authentication
+from tertulia.wire.http import cookies
 from tertulia.wire.http.request_head import cookie_name
 from tertulia.wire.pages.form_flow import Link, PageRequest
 from tertulia.wire.pages.sign_in_flow import SignInFlow
@@ -60,7 +60,7 @@ class SignInAttempt(Struct, frozen=True, array_like=True):
 
 def _set_cookie(page: PageRequest, method: SignInMethod, value: str, seconds: int) -> None:
     name = _COOKIE + method.name
-    authentication.add_cookie(page.node.config, page.request, name, value, seconds)
+    cookies.add_cookie(page.node.config, page.request, name, value, seconds)
 
 
 def sealed(page: PageRequest, record: Struct) -> str:

@@ -19,12 +19,11 @@ from tertulia.wire.http import responses
 from tertulia.wire.http.authentication import (
     authenticated,
     by_header,
-    is_from_browser,
     owner_of_session,
     session_in,
     session_with,
-    without_basic_challenge,
 )
+from tertulia.wire.http.cookies import is_from_browser, without_basic_challenge
 from tertulia.wire.http.errors import TooMuchUnread
 from tertulia.wire.http.node import HttpNode, log_request, logs_polls
 from tertulia.wire.http.request_head import POLLS, Headers, first_of_each
