@@ -183,10 +183,10 @@ def _(state: State, change: changes.SettingsChanged) -> None:
     state.settings.put(revised(before, values))
 
 
-FOLDS.puts(changes.AccessKeyMade, "agent_keys", "key")
+FOLDS.puts(changes.AccessKeyMade, "access_keys", "key")
 FOLDS.revises(
     changes.AccessKeyUsed,
-    "agent_keys",
+    "access_keys",
     "key_id",
     lambda change: {"used_at": change.at, "used_from": change.address},
 )
