@@ -139,8 +139,10 @@ class Recipients:
 def _intended_groups(scope: ExportScope) -> Iterator[DirectConversation]:
     """Yield the groups of people that have only scheduled messages or drafts so far."""
     state = scope.state
-    scheduled = (table for table in state.tables["scheduled_messages"] if table.channel_id is None)
-    drafts = (table for table in state.tables["drafts"] if table.kind is DraftKind.DIRECT)
+    scheduled = (
+        message for message in state.tables["scheduled_messages"] if message.channel_id is None
+    )
+    drafts = (draft for draft in state.tables["drafts"] if draft.kind is DraftKind.DIRECT)
     written = itertools.chain(
         ((value.user_id, value.user_ids) for value in scheduled),
         ((draft.user_id, draft.to) for draft in drafts),
