@@ -348,7 +348,7 @@ async def test_a_new_password_ends_all_keys_if_wanted(org: Organization, ends_ke
             reply.refused("INVALID_API_KEY", status=401)
         else:
             reply.ok
-    assert (agent in org.node.state.agent_keys) is not ends_keys
+    assert (agent in org.node.state.access_keys) is not ends_keys
 
 
 async def test_keys_end_only_with_a_new_password(org: Organization) -> None:
