@@ -18,7 +18,7 @@ from tertulia.service.calls import bigbluebutton, hosted, zoom
 from tertulia.service.calls.zoom import ZoomRefused
 from tertulia.service.credentials import VaultError
 from tertulia.wire.api.calls import sealed_tokens
-from tertulia.wire.http import authentication
+from tertulia.wire.http import cookies
 from tertulia.wire.http.authentication import authenticated
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.request_head import cookie_name
@@ -102,7 +102,7 @@ class _Pages:
             return self._note("Zoom isn't set up on this server.", 404)
         state = zoom.new_state()
         kept = self._node.vault.sealed(f"{user.id} {state}")
-        authentication.add_cookie(config, request, _STATE, kept, _STATE_SECONDS)
+        cookies.add_cookie(config, request, _STATE, kept, _STATE_SECONDS)
         return _away(zoom.authorization_url(config, state))
 
     async def complete_zoom(self, request: Request, user: User) -> Response:
@@ -114,7 +114,7 @@ class _Pages:
             kept = node.vault.unsealed(request.cookies.get(cookie_name(config, _STATE), ""))
         except VaultError:
             kept = ""
-        authentication.add_cookie(config, request, _STATE, "", 0)
+        cookies.add_cookie(config, request, _STATE, "", 0)
         answered = f"{user.id} {request.query_params.get('state', '')}"
         if not hmac.compare_digest(kept.encode(), answered.encode()):
             return self._note("This page has expired. Start again.", 400)
