@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tertulia.domain.messages import reactions
+from tertulia.domain.messages import widgets
 from tertulia.service.config import Config
 from tests.support import Listener, Organization, Person, Reply, open_organization, row
 
@@ -272,8 +272,8 @@ async def test_additions_to_a_widget_are_limited_in_bytes(
 
     size = len(json.dumps(task(1), ensure_ascii=False).encode())
     first = len((await parts(org["ann"], one))[0]["content"].encode())
-    monkeypatch.setattr(reactions, "MAX_SUBMESSAGES_OF_PERSON", 3 * size)
-    monkeypatch.setattr(reactions, "MAX_SUBMESSAGES_OF_MESSAGE", first + 5 * size)
+    monkeypatch.setattr(widgets, "MAX_SUBMESSAGES_OF_PERSON", 3 * size)
+    monkeypatch.setattr(widgets, "MAX_SUBMESSAGES_OF_MESSAGE", first + 5 * size)
 
     async def add(who: str, message_id: int, key: int) -> Reply:
         reply: Reply = await use(org[who], message_id, json.dumps(task(key), ensure_ascii=False))

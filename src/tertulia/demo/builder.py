@@ -18,7 +18,7 @@ from msgspec import Struct
 from tertulia.demo.story import Cafe, Calendar, ScriptedMessage, ScriptedMove, picture
 from tertulia.domain import names
 from tertulia.domain.accounts import bots
-from tertulia.domain.messages import attachments, editing, moving, reactions, sending
+from tertulia.domain.messages import attachments, editing, moving, reactions, sending, widgets
 from tertulia.log.log import Log
 from tertulia.markup.render import Renderer
 from tertulia.model.attachments import ADDRESS, ImageInfo
@@ -231,7 +231,7 @@ class Builder:
         done = seen.details.submessages
         content = _submission(what, value, len(done))
         precondition = (seen.message, done, seen.holders, seen.head)
-        await self.submit(who, reactions.add_submessage, *precondition, reactions.WIDGET, content)
+        await self.submit(who, widgets.add_submessage, *precondition, widgets.WIDGET, content)
 
     async def react(self, added: "Sequence[Reaction]") -> None:
         """Add reactions. Submitted together, they are one commit."""

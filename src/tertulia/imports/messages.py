@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pyroaring import BitMap
 
-from tertulia.domain.messages import reactions
+from tertulia.domain.messages import widgets
 from tertulia.domain.names import MAX_MESSAGE, MAX_REMINDER_NOTE
 from tertulia.imports.channels import ChannelChanges, MembershipStep
 from tertulia.imports.identifiers import MAX_KEPT, Identifiers
@@ -183,7 +183,7 @@ class _Batch:
         self._next_file = state.tables["attachments"].next_id()
         self._files: dict[str, Attachment] = {}
         """New ones, by path."""
-        self._next_part = reactions.next_id(state)
+        self._next_part = widgets.next_id(state)
         self._next_reminder = state.tables["reminders"].next_id()
         self._memberships = _Memberships(writer, state)
         self.linked: dict[str, str] = {}
@@ -380,9 +380,9 @@ class _Batch:
     def _parts(self, source: SourceMessage, message: Message) -> list[Submessage]:
         given = [(one.user, one.kind, one.content) for one in source.submessages or ()]
         if source.submessages is None:
-            begun = reactions.begun_by(message.content)
+            begun = widgets.begun_by(message.content)
             if begun is not None:
-                given = [(source.sender, reactions.WIDGET, begun)]
+                given = [(source.sender, widgets.WIDGET, begun)]
         parts = []
         for user, kind, content in given[:MAX_PARTS]:
             user_id = self._ids.find("user", user)
@@ -540,7 +540,7 @@ class ImportedReads:
 
 def _is_part(content: str) -> bool:
     """Whether it is JSON as clients send it."""
-    if len(content) > reactions.MAX_SUBMESSAGE or "\\u0000" in content or "\0" in content:
+    if len(content) > widgets.MAX_SUBMESSAGE or "\\u0000" in content or "\0" in content:
         return False
     try:
         msgspec.json.decode(content)

@@ -1,24 +1,21 @@
-"""Reactions, and polls, to-do lists, and forms (widgets), which consist of submessages."""
+"""Reactions to messages."""
 
-import re
 from collections.abc import Sequence
-from typing import Annotated, Any, Final, Literal
+from typing import Final
 
-import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from tertulia.domain import channel_access
 from tertulia.domain.organization import emoji
-from tertulia.model.changes import ReactionAdded, ReactionRemoved, SubmessageAdded
+from tertulia.model.changes import ReactionAdded, ReactionRemoved
 from tertulia.model.errors import Conflict, NoSuchMessage, NoSuchReaction, ReactionExists, Refused
-from tertulia.model.messages import Flag, Message, Submessage, place_of
+from tertulia.model.messages import Flag, Message, place_of
 from tertulia.model.reactions import Emoji, EmojiKind, Reaction
 from tertulia.state.decision import CommandContext, Decision
-from tertulia.state.state import State
 
 MAX_EMOJI: Final = 100
 """Different emoji on one message."""
-MAX_OF_PERSON: Final = 50
+MAX_REACTIONS: Final = 50
 """Reactions of one account to one message."""
 MAX_UNDER_WAY: Final = 50
 """Reactions to one message that may be decided concurrently: this close to `MAX_EMOJI`, they are
@@ -63,9 +60,9 @@ def react(context: CommandContext, on: ReactedMessage, wanted: RequestedEmoji) -
     reactions = [reaction for reaction in on.reactions if reaction.user_id == actor.id]
     if any((reaction.kind, reaction.code) == (chosen.kind, chosen.code) for reaction in reactions):
         raise ReactionExists
-    if len(reactions) >= MAX_OF_PERSON:
+    if len(reactions) >= MAX_REACTIONS:
         raise Refused(
-            f"You can add at most {MAX_OF_PERSON} reactions to a message. Remove one first."
+            f"You can add at most {MAX_REACTIONS} reactions to a message. Remove one first."
         )
     added = Reaction(
         message_id=on.message.id,
@@ -163,200 +160,3 @@ def _check(context: CommandContext, on: ReactedMessage) -> None:
     touched = (on.message.id, ("reactions", on.message.id, actor.id))
     if state.recent_writes.since(on.seq, touched):
         raise Conflict
-
-
-WIDGET: Final = "widget"
-"""The only kind of submessage."""
-MAX_SUBMESSAGE: Final = 10_000
-"""Characters of a submessage's JSON."""
-MAX_SUBMESSAGES_OF_MESSAGE: Final = 1_000_000
-"""Bytes of all submessages of one message."""
-MAX_SUBMESSAGES_OF_PERSON: Final = 100_000
-"""Bytes of one account's submessages of one message."""
-MAX_SUBMESSAGES_UNDER_WAY: Final = 100
-"""Submessages of one size that may be decided concurrently: this close to a limit, they are decided
-one after the other."""
-_COMMAND: Final = re.compile(r"/(poll|todo)(?=\s|$)")
-_BULLET: Final = re.compile(r"^[-*]\s*")
-_COUNTER: Final = "submessages"
-
-_Index = Annotated[int, Meta(ge=0, le=1000)]
-_PollKey = Annotated[str, Meta(pattern=r"^(canned|[0-9]{1,16}),[0-9]{1,4}$")]
-_TaskKey = Annotated[str, Meta(pattern=r"^(canned|[0-9]{1,16}),[0-9]{1,16}$")]
-
-
-class _Strict(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
-    """A submessage from a client: these fields and no others."""
-
-
-class _NewOption(_Strict, frozen=True, tag="new_option"):
-    option: str
-    idx: _Index
-
-
-class _Vote(_Strict, frozen=True, tag="vote"):
-    key: _PollKey
-    vote: Literal[1, -1]
-
-
-class _Question(_Strict, frozen=True, tag="question"):
-    question: str
-
-
-class _NewTask(_Strict, frozen=True, tag="new_task"):
-    key: Annotated[int, Meta(ge=0, le=2**53)]
-    task: str
-    desc: str
-    completed: bool
-
-
-class _Strike(_Strict, frozen=True, tag="strike"):
-    key: _TaskKey
-
-
-class _Title(_Strict, frozen=True, tag="new_task_list_title"):
-    title: str
-
-
-_FORMS: Final[dict[str, Any]] = {
-    "poll": _NewOption | _Vote | _Question,
-    "todo": _NewTask | _Strike | _Title,
-}
-"""Submessages that each kind of widget accepts."""
-_ONLY_AUTHOR: Final = (_Question, _Title)
-
-
-class _Choice(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    type: str = ""
-    short_name: str
-    long_name: str
-    reply: str
-
-
-class _Choices(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    type: Literal["choices"]
-    heading: str
-    choices: list[_Choice]
-
-
-class _Form(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    widget_type: Literal["zform"]
-    extra_data: _Choices
-
-
-class _Begun(Struct, frozen=True, kw_only=True):
-    """The part of a widget's first submessage that names its kind."""
-
-    widget_type: str
-
-
-def form(text: str) -> str:
-    """Return the JSON of a form that a bot sends. Raise Refused if it's invalid."""
-    try:
-        msgspec.json.decode(text, type=_Form)
-    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise Refused(f"Invalid widget: {error}.") from None
-    if "\0" in text or "\\u0000" in text or len(text) > MAX_SUBMESSAGE:
-        raise Refused("The widget is too long or contains a null byte.")
-    return text
-
-
-def begun_by(content: str) -> str | None:
-    """Return the content of the first submessage of a message that begins with `/poll` or `/todo`;
-    None for others."""
-    match = _COMMAND.match(content)
-    if match is None:
-        return None
-    first, *rest = content[match.end() :].split("\n")
-    lines = [line for line in (_BULLET.sub("", text.strip()).strip() for text in rest) if line]
-    if match[1] == "poll":
-        extra: dict[str, Any] = {"question": first.strip(), "options": lines}
-    else:
-        parts = [line.partition(": ") for line in lines]
-        tasks = [{"task": task.strip(), "desc": desc.strip()} for task, _, desc in parts]
-        extra = {"task_list_title": first.strip(), "tasks": tasks}
-    return msgspec.json.encode({"widget_type": match[1], "extra_data": extra}).decode()
-
-
-def next_id(state: State) -> int:
-    """Return the ID of the next submessage."""
-    counter = state.counters.get(_COUNTER)
-    return counter.last + 1 if counter else 1
-
-
-def add_submessage(
-    context: CommandContext,
-    message: Message,
-    present: Sequence[Submessage],
-    holders: tuple[int, ...],
-    seq: int,
-    kind: str,
-    content: str,
-) -> Decision[None]:
-    """Add a submessage to a message's widget. `present` are its submessages, and `holders` users
-    with a record of a message that wasn't delivered to them, as of the entry `seq`.
-
-    Raise NoSuchMessage, Conflict, and Refused for messages without a widget and for submessages
-    that this widget doesn't accept from the actor.
-    """
-    state, actor = context.state, context.actor
-    if not channel_access.reads_message(state, actor, message):
-        raise NoSuchMessage
-    if state.recent_writes.since(seq, [message.id]):
-        raise Conflict
-    if kind != WIDGET:
-        raise Refused(f"Unknown submessage type '{kind[:50]}'.")
-    if not present or present[0].sender_id != message.sender_id:
-        raise Refused("This message doesn't have a widget.")
-    begun = msgspec.json.decode(present[0].content, type=_Begun)
-    if begun.widget_type not in _FORMS:
-        raise Refused("This type of widget doesn't accept submessages.")
-    if len(content) > MAX_SUBMESSAGE or "\\u0000" in content:
-        raise Refused("The submessage is too long or contains a null byte.")
-    try:
-        done = msgspec.json.decode(content, type=_FORMS[begun.widget_type])
-    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise Refused(f"Invalid submessage for a {begun.widget_type} widget: {error}.") from None
-    _check_room(context, message, present, seq, len(content.encode()))
-    if isinstance(done, _ONLY_AUTHOR) and actor.id != message.sender_id:
-        raise Refused("Only the person who sent the message can change its title.")
-    submessage = Submessage(
-        id=next_id(state),
-        message_id=message.id,
-        sender_id=actor.id,
-        kind=kind,
-        content=content,
-    )
-    change = SubmessageAdded(submessage=submessage, place=place_of(message), holders=holders)
-    return Decision(None, (change,))
-
-
-def _check_room(
-    context: CommandContext, message: Message, present: Sequence[Submessage], seq: int, size: int
-) -> None:
-    """Raise Refused if the message or the actor has no room for `size` more bytes."""
-    actor_id, of_message = context.actor.id, ("submessages", message.id)
-    own = sum(
-        len(submessage.content.encode())
-        for submessage in present
-        if submessage.sender_id == actor_id
-    )
-    everybody = sum(len(submessage.content.encode()) for submessage in present)
-    for used, limit, written in (
-        (own, MAX_SUBMESSAGES_OF_PERSON, (*of_message, actor_id)),
-        (everybody, MAX_SUBMESSAGES_OF_MESSAGE, of_message),
-    ):
-        if used + size > limit:
-            whose = (
-                "You have"
-                if limit == MAX_SUBMESSAGES_OF_PERSON
-                else "All participants together have"
-            )
-            raise Refused(
-                f"{whose} reached the limit of {limit // 1000:,} KB for one poll or to-do list."
-                " Start a new one."
-            )
-        if used + MAX_SUBMESSAGES_UNDER_WAY * size > limit and context.state.recent_writes.since(
-            seq, [written]
-        ):
-            raise Conflict

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tertulia.domain import channel_access
+from tertulia.domain import channel_access, names
 from tertulia.domain.messages import bot_messages
 from tertulia.domain.messages.bot_messages import Render
 from tertulia.model.errors import NoSuchMessage, Refused
@@ -57,7 +57,7 @@ def report(
 
 
 def _topic(name: str) -> str:
-    return f"Reports of {name}"[:60].rstrip()
+    return f"Reports of {name}"[: names.MAX_TOPIC].rstrip()
 
 
 def _called(state: State, words: Texts, message: Message) -> str:

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from tertulia.domain import channel_access, names, permissions
 from tertulia.domain.channels import topics
-from tertulia.domain.messages import attachments, reactions
+from tertulia.domain.messages import attachments, widgets
 from tertulia.domain.organization.moving import require_moved
 from tertulia.model.changes import MessageSent
 from tertulia.model.channels import Channel, TopicsPolicy, topic_key
@@ -57,7 +57,7 @@ class MessageDraft(ComposedMessage, frozen=True, kw_only=True):
     queue_id: str | None = None
     local_id: str | None = None
     form: str | None = None
-    """JSON of a form that the message is shown as (`reactions.form`)."""
+    """JSON of a form that the message is shown as (`widgets.form`)."""
     identity: str | None = None
     """Identifies the request if its content differs between attempts."""
 
@@ -129,15 +129,15 @@ def _with_widget(
     context: CommandContext, change: MessageSent, draft: MessageDraft, begun_widgets: int
 ) -> MessageSent:
     """Add the draft's widget, if any; `begun_widgets` are those of earlier drafts."""
-    content = draft.form or reactions.begun_by(draft.content)
+    content = draft.form or widgets.begun_by(draft.content)
     if content is None:
         return change
     message = change.message
     widget = Submessage(
-        id=reactions.next_id(context.state) + begun_widgets,
+        id=widgets.next_id(context.state) + begun_widgets,
         message_id=message.id,
         sender_id=message.sender_id,
-        kind=reactions.WIDGET,
+        kind=widgets.WIDGET,
         content=content,
     )
     return msgspec.structs.replace(change, widget=widget)

@@ -1,6 +1,6 @@
 """Reactions, widgets, and pins."""
 
-from tertulia.domain.messages import pins, reactions
+from tertulia.domain.messages import pins, widgets
 from tertulia.domain.messages.reactions import ReactedMessage, RequestedEmoji
 from tertulia.model.errors import NoSuchMessage
 from tertulia.service.messages import preconditions
@@ -31,12 +31,12 @@ async def change_reaction(
 
 async def use_widget(caller: Caller, message_id: int, kind: str, content: str) -> None:
     """Add a submessage, such as a vote in a poll, as JSON text. Raises as
-    `tertulia.domain.messages.reactions.add_submessage`."""
+    `tertulia.domain.messages.widgets.add_submessage`."""
 
     async def attempt() -> None:
         seen = await _seen(caller, message_id)
         await caller.submit(
-            reactions.add_submessage,
+            widgets.add_submessage,
             seen.message,
             seen.details.submessages,
             seen.holders,

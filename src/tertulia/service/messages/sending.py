@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from tertulia.domain import names
-from tertulia.domain.messages import attachments, reactions, sending
+from tertulia.domain.messages import attachments, sending, widgets
 from tertulia.domain.messages.sending import (
     ComposedMessage,
     MessageDraft,
@@ -99,7 +99,7 @@ async def send_message(
     identity: str | None = None,
 ) -> Sent:
     """Send a message as the caller with the client `client`. `queue_id` and `local_id` are the
-    idempotency key: sent twice, it is one message. `form` is JSON text (`reactions.form`). `files`
+    idempotency key: sent twice, it is one message. `form` is JSON text (`widgets.form`). `files`
     are attachments that the message may link regardless of their owner. `identity` identifies the
     request if the content differs between attempts.
 
@@ -114,7 +114,7 @@ async def send_message(
         read_by_sender=read_by_sender,
         queue_id=queue_id,
         local_id=local_id if queue_id else None,
-        form=None if form is None else reactions.form(form),
+        form=None if form is None else widgets.form(form),
         files=files,
         identity=identity,
     )

@@ -6,10 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pyroaring import BitMap
 
-from tertulia.domain.messages import (
-    reactions,
-    sending,
-)
+from tertulia.domain.messages import sending, widgets
 from tertulia.imports.zulip.live.previous_state import PreviousState
 from tertulia.imports.zulip.live.rows import FLAGS, MessageRows
 from tertulia.imports.zulip.rows import Row, number, seconds, text
@@ -236,7 +233,7 @@ class Arrivals:
 
 def numbered(state: State, made: Iterable[AnyChange]) -> list[AnyChange]:
     """Give the parts of widgets their IDs."""
-    next_id = reactions.next_id(state)
+    next_id = widgets.next_id(state)
     found: list[AnyChange] = []
     for one in made:
         if isinstance(one, changes.SubmessageAdded):
