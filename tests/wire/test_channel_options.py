@@ -443,7 +443,7 @@ BECAME: list[tuple[dict[str, Any], str | None]] = [
         "from **Public** to **Private, shared history**.",
     ),
     ({"is_web_public": True}, "from **Public** to **Web-public**."),
-    ({"message_retention_days": 3}, "from **as long as the organization's** to **3 days**."),
+    ({"message_retention_days": 3}, "from **as long as the organization’s** to **3 days**."),
     ({"message_retention_days": "unlimited"}, "to **forever**."),
     ({"description": "new"}, "**New description:**\n``` text\nnew\n```"),
     ({"can_send_message_group": {"new": MODERATORS}}, "from **everyone** to **moderators**."),
