@@ -16,7 +16,7 @@ from tertulia.identity.saml import METADATA_TYPE, RESPONSE_SECONDS, SamlLogout, 
 from tertulia.model.identities import ProvenIdentity
 from tertulia.model.sessions import LIFETIME
 from tertulia.service.sign_in_methods import SamlMethod
-from tertulia.wire.http import authentication
+from tertulia.wire.http import cookies
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.request_head import client_network, cookie_name
 from tertulia.wire.pages.form_flow import LOGIN, Page, PageRequest, route_maker
@@ -173,7 +173,7 @@ class _Pages:
 
     def _set_cookie(self, page: PageRequest, value: str, seconds: int) -> None:
         name = _COOKIE + self._method.name
-        authentication.add_cookie(page.node.config, page.request, name, value, seconds)
+        cookies.add_cookie(page.node.config, page.request, name, value, seconds)
 
 
 def _redirect(url: str) -> Response:
