@@ -126,6 +126,11 @@ class Node:
         """Client for servers that the operator names, so they may be private."""
         return Web(self.config.mail_site, may_ask=lambda _: True, ports=None)
 
+    @cached_property
+    def llm_web(self) -> Web:
+        """Client for the language model, which is slow: its requests must not hold up others."""
+        return Web(self.config.mail_site, may_ask=lambda _: True, ports=None, at_once=4)
+
     @property
     def lifecycle(self) -> Lifecycle:
         return self.membership.lifecycle
@@ -166,8 +171,9 @@ class Node:
         await self.web.close()
         await self.services.close()
         await self.push_web.close()
-        if "operator_web" in self.__dict__:
-            await self.operator_web.close()
+        for name in ("operator_web", "llm_web"):
+            if name in self.__dict__:
+                await getattr(self, name).close()
         if self.previous_server is not None:
             await self.previous_server.close()
         await self.files.close()

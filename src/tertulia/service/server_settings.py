@@ -423,6 +423,18 @@ class ServerSettings(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     ] = ""
     calls_key: Annotated[str, "Jitsi's app ID, or LiveKit's API key: the token's issuer."] = ""
     calls_secret: Annotated[str, SECRET, "Jitsi's app secret, or LiveKit's API secret."] = ""
+    llm_url: Annotated[
+        str,
+        _matching(r"^(https?://\S+)?$", "an http:// or https:// URL"),
+        "Address of an OpenAI-compatible API for summaries of conversations, such as"
+        " http://127.0.0.1:11434/v1 for Ollama. The messages that people have summarized are sent"
+        " there. Empty: no summaries.",
+    ] = ""
+    llm_model: Annotated[str, "The language model's name there."] = ""
+    llm_api_key: Annotated[str, SECRET, "API key for llm_url, if it needs one."] = ""
+    llm_summaries_per_day: Annotated[
+        int, Meta(ge=1, le=100_000), "Summaries that one person can get per day."
+    ] = 50
     giphy_api_key: Annotated[
         str,
         _matching(r"^[\w-]{0,200}$", "an API key of letters, digits, _, and -"),

@@ -47,7 +47,7 @@ from tertulia.wire.api.channels import endpoints as channels
 from tertulia.wire.api.channels import subscriptions
 from tertulia.wire.api.groups import endpoints as groups
 from tertulia.wire.api.groups import endpoints as memberships
-from tertulia.wire.api.messages import deletions, edits, flags, pages, sending
+from tertulia.wire.api.messages import deletions, edits, flags, pages, sending, summaries
 from tertulia.wire.api.organization import endpoints as organization
 from tertulia.wire.api.users import endpoints as users
 from tertulia.wire.http.routing import Access, KeyUse, Route
@@ -77,7 +77,7 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/mark_all_as_read", flags.mark_all_as_read, keys=SEND),
     Route("POST", "/mark_stream_as_read", flags.mark_stream_as_read, keys=SEND, reached=True),
     Route("POST", "/mark_topic_as_read", flags.mark_topic_as_read, keys=SEND, reached=True),
-    Route("GET", "/messages/summary", pages.get_summary),
+    Route("GET", "/messages/summary", summaries.get_summary, keys=FULL),
     Route("POST", "/messages/{message_id:int}/report", sending.report_message),
     Route("POST", "/messages/render", sending.render_message, keys=READ, reached=True),
     Route("GET", "/messages/matches_narrow", pages.get_matches, reached=True),

@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import channel_access, permissions
 from tertulia.domain.messages.narrow import NarrowTerm, needs_account
-from tertulia.model.errors import NoSuchMessage, NotAuthenticated, Refused
+from tertulia.model.errors import NoSuchMessage, NotAuthenticated
 from tertulia.model.messages import Message
 from tertulia.model.users import User, as_present
 from tertulia.service.messages.flags import ReaderFlags
@@ -282,8 +282,3 @@ async def get_matches(
             for message in matches.page.messages
         }
     )
-
-
-async def get_summary(call: Call, narrow: str) -> None:
-    """Summarize a conversation. Always refused: `server_can_summarize_topics` is false."""
-    raise Refused("This server doesn't offer topic summaries.")

@@ -11,7 +11,7 @@ from tertulia.domain.groups import group_settings
 from tertulia.domain.organization.settings import VIDEO_CALLS
 from tertulia.embedded.catalog import offered
 from tertulia.model.organization import Realm
-from tertulia.service import calls, gifs
+from tertulia.service import calls, gifs, summaries
 from tertulia.service.config import Config
 from tertulia.service.files.pictures import MAX_PICTURE_MIB
 from tertulia.service.files.uploads import FORMATS
@@ -127,7 +127,7 @@ def _server(context: SectionContext, config: Config) -> dict[str, Any]:
         "gif_rating_policy_options": GIF_RATINGS,
         "jitsi_server_url": context.state.realm.jitsi_server_url or JITSI_URL,
         "server_avatar_changes_disabled": False,
-        "server_can_summarize_topics": False,
+        "server_can_summarize_topics": summaries.is_offered(config),
         # Mobile clients don't resolve a relative URL.
         "server_emoji_data_url": context.url + emoji_url(),
         "server_generation": int(context.node.started),
