@@ -1,6 +1,7 @@
 """Automatic backups."""
 
 import asyncio
+import dataclasses
 import io
 import json
 import os
@@ -13,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+import msgspec
 import pytest
 
 from tertulia.app import backups
@@ -21,6 +23,7 @@ from tertulia.cli.errors import sentence_for
 from tertulia.cli.terminal import as_interrupts
 from tertulia.jobs import leases
 from tertulia.jobs.backups import LEASE
+from tertulia.jobs.backups import backups as backup_job
 from tertulia.jobs.leases import LEASE_SECONDS, JobLeaseLost, while_renewing
 from tertulia.jobs.programs import ProgramFailed, environment_of, run_command
 from tertulia.model.errors import Unavailable
@@ -364,6 +367,16 @@ async def test_files_of_a_failed_process_are_deleted_immediately(
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
     with pytest.raises(ProgramFailed):
         await run_command(load({"data_dir": str(tmp_path)}, environment={}), "backups", "make")
+    assert not left.exists()
+
+
+async def test_server_deletes_what_a_killed_command_left(org: Organization, tmp_path: Path) -> None:
+    config = msgspec.structs.replace(org.node.config, backup_to=str(tmp_path / "backups"))
+    (tmp_path / "backups").mkdir()
+    (tmp_path / "backups" / name_at(org.node.log.clock())).touch()
+    left = left_by_a_killed_one(config.data_path)
+    job = backup_job(dataclasses.replace(org.node, config=config))
+    assert 0 < await job.once() <= 3600
     assert not left.exists()
 
 

@@ -4,6 +4,7 @@ A backup is made by a separate process (`tertulia backups make`), because it nee
 time. Of several nodes, the first that sees that one is due holds a lease and makes it.
 """
 
+import asyncio
 import logging
 from typing import Final
 
@@ -20,6 +21,7 @@ LONGEST_SECONDS: Final = 6 * 3600.0
 _OTHERS_SECONDS: Final = 600.0
 """Interval of checking whether another node has made it."""
 _DAY: Final = 86400.0
+_HOUR: Final = 3600.0
 LEASE: Final = JobLease("backups")
 
 
@@ -42,11 +44,13 @@ def backups(node: Node) -> Job:
         return last[0] if last else None
 
     async def once() -> float:
+        # What a killed `backups make` left behind.
+        await asyncio.to_thread(kept_backups.delete_stale_directories, config.data_path)
         now = log.clock()
         due = kept_backups.last_due(now, config.backup_hour)
         last = await look()
         if last is not None and last >= due:
-            return due + _DAY - now
+            return min(due + _DAY - now, _HOUR)
 
         async def make() -> None:
             await run_command(config, "backups", "make")
