@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from tertulia.domain.accounts import identities
+from tertulia.domain.accounts import identities, signup
 from tertulia.domain.accounts.identities import NotRecognized
+from tertulia.domain.accounts.signup import NewMember
 from tertulia.model.errors import AccountDeactivated, Refused
 from tertulia.model.identities import ProvenIdentity, RecognitionRules
 from tertulia.model.users import Role, User
@@ -107,6 +108,39 @@ async def _invite(org: Organization, address: str, role: Role) -> None:
         )
     ).ok
     assert any(one.address == address for one in org.node.state.invitations)
+
+
+async def test_an_invited_person_keeps_the_role_until_the_provider_gives_another(
+    org: Organization,
+) -> None:
+    roles = {Role.ADMINISTRATOR: "admins", Role.GUEST: "contractors"}
+    rules = RecognitionRules(title="Company account", roles=roles)
+
+    async def role_with(*values: str, subject: str = "s2", address: str = "eve") -> Role:
+        facts = {"address": f"{address}@example.com", "groups": frozenset(values)}
+        return (await recognized(org, subject, rules, **facts)).role
+
+    await _invite(org, "eve@example.com", Role.GUEST)
+    assert [await role_with() for _ in range(3)] == [Role.GUEST] * 3
+    assert await role_with("admins") is Role.ADMINISTRATOR
+    assert await role_with() is Role.MEMBER, "the provider takes away what it gave"
+    # Someone who joined with an invitation and a password before.
+    await _invite(org, "kai@example.com", Role.GUEST)
+    (invitation,) = org.node.state.invitations.of_address["kai@example.com"]
+    joining = NewMember(
+        address="kai@example.com",
+        full_name="Kai",
+        credential=await org.node.vault.credential(0, None),
+        site="https://chat.example.com",
+    )
+    render = org.node.renderer.render
+    await org.node.log.submit(None, signup.join_invited, invitation.id, joining, render)
+    for _ in range(2):
+        assert await role_with(subject="s4", address="kai") is Role.GUEST
+    # The provider's role is the one that counts from the beginning, if it gives one.
+    await _invite(org, "zoe@example.com", Role.MEMBER)
+    assert await role_with("contractors", subject="s3", address="zoe") is Role.GUEST
+    assert await role_with(subject="s3", address="zoe") is Role.MEMBER
 
 
 async def test_deactivated_accounts_and_bots_stay_out(org: Organization) -> None:

@@ -19,6 +19,9 @@ class Identity(Struct, frozen=True, kw_only=True, omit_defaults=True):
     subject: str
     """The provider's own, permanent ID of the person. Never an email address, which can change."""
     linked_at: UnixSeconds
+    invited_role: Role | None = None
+    """The role that the person's invitation gave, which stays until the provider gives another
+    one."""
     picture: str = ""
     """A digest of the directory's picture that was last taken over as the avatar; empty for
     none."""

@@ -4,6 +4,8 @@ and giving them the roles and groups that they have there."""
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
 from tertulia.domain import names
 from tertulia.domain.accounts import addresses, admission, signup, users
 from tertulia.domain.accounts.signup import NewMember
@@ -17,7 +19,7 @@ from tertulia.model.changes import (
 from tertulia.model.errors import AccountDeactivated, LastOfKind, Refused
 from tertulia.model.groups import UserGroup
 from tertulia.model.identities import Identity, ProvenIdentity, RecognitionRules
-from tertulia.model.invitations import Invitation
+from tertulia.model.invitations import Invitation, InvitationStatus
 from tertulia.model.users import Credential, Role, User
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
@@ -43,13 +45,15 @@ def recognize(
     credential: Credential,
     site: str,
     render: Render,
+    invitation_id: int | None = None,
 ) -> Decision[User]:
     """Return the person's account: the one that is linked to the identity, else the one with its
     verified address, which is then linked, else a new one. Roles and groups follow the provider.
 
-    `credential`, without a password, and `site`, the server's URL, are for a new account. Raise
-    NotRecognized if there is no account, or it can't be used; AccountDeactivated; and Refused if
-    the organization doesn't allow the address.
+    `credential`, without a password, `site`, the server's URL, and `invitation_id`, a reusable
+    invitation that the person has opened, are for a new account. Raise NotRecognized if there is no
+    account, or it can't be used; AccountDeactivated; and Refused if the organization doesn't allow
+    the address.
     """
     state = context.state
     if not proven.subject or len(proven.subject) > MAX_SUBJECT:
@@ -64,7 +68,10 @@ def recognize(
         return Decision(owner, synced(context, owner, proven.groups, rules))
     address = _verified_address(proven, rules)
     if (user := state.user_with_address(address)) is None:
-        return _joined(context, proven, rules, address, credential, site, render)
+        invitation = invitation_for(state, address, context.now) or _opened(
+            state, invitation_id, context.now
+        )
+        return _joined(context, proven, rules, address, credential, site, render, invitation)
     if user.is_bot:
         raise NotRecognized(
             "address_of_bot",
@@ -81,10 +88,28 @@ def recognize(
             address=address,
             title=rules.title,
         )
-    return Decision(
-        user,
-        [*link(context, user.id, proven), *synced(context, user, proven.groups, rules)],
+    invited = _role_of_used_invitation(state, user)
+    linking = link(context, user.id, proven, invited)
+    ahead = msgspec.structs.replace(
+        context, state=state.with_changes(*(change.identity for change in linking))
     )
+    return Decision(user, [*linking, *synced(ahead, user, proven.groups, rules)])
+
+
+def _opened(state: State, invitation_id: int | None, now: float) -> Invitation | None:
+    """Return the reusable invitation, if it can be used."""
+    invitation = None if invitation_id is None else state.invitations.get(invitation_id)
+    if invitation is None or not invitation.is_reusable:
+        return None
+    return invitation if admission.is_usable(state, invitation, now) else None
+
+
+def _role_of_used_invitation(state: State, user: User) -> Role | None:
+    """Return the account's role, if an invitation of its address gave it."""
+    for invitation in state.invitations.of_address[user.address.casefold()]:
+        if invitation.status is InvitationStatus.USED and invitation.role is user.role:
+            return user.role
+    return None
 
 
 def _verified_address(proven: ProvenIdentity, rules: RecognitionRules) -> str:
@@ -119,10 +144,10 @@ def _joined(
     credential: Credential,
     site: str,
     render: Render,
+    invitation: Invitation | None,
 ) -> Decision[User]:
-    """Create the account, as the person's invitation says if they have one."""
+    """Create the account, as the invitation says if the person has one."""
     state = context.state
-    invitation = invitation_for(state, address, context.now)
     if not rules.creates and invitation is None:
         raise NotRecognized(
             "no_such_account",
@@ -152,7 +177,8 @@ def _joined(
         ),
     )
     joined = signup.join(context, invitation, address, joining, render)
-    changes = [*joined.changes, *link(context, joined.result.id, proven)]
+    invited = joined.result.role if invitation is not None and joining.role is None else None
+    changes = [*joined.changes, *link(context, joined.result.id, proven, invited)]
     return Decision(joined.result, changes, joined.mails)
 
 
@@ -189,7 +215,9 @@ def plain_name(proven: str) -> str:
 # Links
 
 
-def link(context: CommandContext, user_id: int, proven: ProvenIdentity) -> list[AnyChange]:
+def link(
+    context: CommandContext, user_id: int, proven: ProvenIdentity, invited_role: Role | None = None
+) -> list[IdentityLinked]:
     """Return the change that links an account to an identity, which must not be linked yet."""
     identity = Identity(
         id=context.state.identities.next_id(),
@@ -197,6 +225,7 @@ def link(context: CommandContext, user_id: int, proven: ProvenIdentity) -> list[
         method=proven.method,
         subject=proven.subject,
         linked_at=int(context.now),
+        invited_role=invited_role,
     )
     return [IdentityLinked(identity=identity)]
 
@@ -243,8 +272,10 @@ def synced(
 
 
 def _role(state: State, user: User, values: frozenset[str], roles: Mapping[Role, str]) -> Role:
-    # A role that someone gave here stays.
-    otherwise = Role.MEMBER if user.role in roles else user.role
+    # A role that an invitation gave, or that the rules don't name, stays.
+    own = state.identities.of_user[user.id]
+    is_invited = any(identity.invited_role is user.role for identity in own)
+    otherwise = Role.MEMBER if user.role in roles and not is_invited else user.role
     role = min((role for role, value in roles.items() if value in values), default=otherwise)
     if user.role is not Role.OWNER or role is Role.OWNER:
         return role

@@ -18,6 +18,7 @@ from tertulia.wire.pages.form_flow import (
     Field,
     PageRequest,
     new_password_field,
+    note_page,
     route_maker,
     to_sign_in,
 )
@@ -49,14 +50,27 @@ async def _open_join_page(page: PageRequest) -> Response:
     return await _ask_address(page, None)
 
 
-def _requires_provider(page: PageRequest) -> Response | None:
+def _requires_provider(page: PageRequest, invitation: Invitation | None) -> Response | None:
     """The page for organizations in which people can only join by signing in with a provider, which
     finds their invitation; None for others."""
     if page.node.state.realm.password_sign_in or not page.node.config.sign_in:
         return None
     say = page.say
-    return page.note(
-        say("no_passwords"), say("no_passwords_text"), status=403, back=to_sign_in(say)
+    token = page.token if invitation is not None and invitation.is_reusable else ""
+    flow = SignInFlow(invitation=token)
+    buttons = {
+        say("sign_in_with", title=method.label): flow.with_path(method.path)
+        for method in page.node.config.sign_in
+        if method.HAS_BUTTON
+    }
+    return note_page(
+        page.node,
+        say,
+        say("join_title", organization=page.node.state.realm.name),
+        say("no_passwords_text"),
+        status=403 if page.is_post or not buttons else 200,
+        links=buttons,
+        back=None if buttons else to_sign_in(say),
     )
 
 
@@ -87,7 +101,7 @@ def _unknown(page: PageRequest) -> Response:
 
 async def _ask_address(page: PageRequest, invitation: Invitation | None) -> Response:
     """Ask for an email address, and send a sign-up link to it."""
-    if (refused := _requires_provider(page)) is not None:
+    if (refused := _requires_provider(page, invitation)) is not None:
         return refused
     error = ""
     if page.is_post:
@@ -125,7 +139,8 @@ async def _make_account(
     page: PageRequest, by: Invitation | Confirmation, address: str | None
 ) -> Response:
     """Ask for a name and password, and create the account."""
-    if (refused := _requires_provider(page)) is not None:
+    invitation = by if isinstance(by, Invitation) else None
+    if (refused := _requires_provider(page, invitation)) is not None:
         return refused
     state = page.node.state
     if address is not None and (known := state.user_with_address(address)) is not None:

@@ -9,6 +9,7 @@ from tertulia.domain.accounts.identities import NotRecognized
 from tertulia.identity.provider import ProviderDown
 from tertulia.model.errors import Refused
 from tertulia.model.identities import ProvenIdentity
+from tertulia.model.invitations import Invitation
 from tertulia.model.users import User
 from tertulia.service.sign_in_methods import SignInMethod
 from tertulia.wire.http import sign_in
@@ -18,10 +19,13 @@ from tertulia.wire.pages.sign_in_flow import SignInFlow, finish_sign_in
 logger = logging.getLogger("tertulia.sign_in")
 
 
-async def _recognized(page: PageRequest, method: SignInMethod, proven: ProvenIdentity) -> User:
+async def _recognized(
+    page: PageRequest, method: SignInMethod, proven: ProvenIdentity, flow: SignInFlow
+) -> User:
     """Return the person's account, a new one if the method creates them. Raises as
     `identities.recognize`."""
     node = page.node
+    opened = node.links.opened(node.state, flow.invitation) if flow.invitation else None
     user: User = await node.log.submit(
         None,
         identities.recognize,
@@ -30,6 +34,7 @@ async def _recognized(page: PageRequest, method: SignInMethod, proven: ProvenIde
         await node.vault.credential(0, None),
         node.config.mail_site,
         node.renderer.render,
+        opened.id if isinstance(opened, Invitation) else None,
     )
     return user
 
@@ -39,7 +44,7 @@ async def finish_proven(
 ) -> Response:
     """Sign the person in, or show a page that says why they can't be."""
     try:
-        user = await _recognized(page, method, proven)
+        user = await _recognized(page, method, proven, flow)
         return await finish_sign_in(page, user, method.name, flow)
     except Refused as refusal:
         sign_in.log_failed_sign_in(page.request, method.name)

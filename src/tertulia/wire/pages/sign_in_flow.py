@@ -51,6 +51,8 @@ from tertulia.wire.pages.passkeys import (
 from tertulia.wire.pages.public import packaged, static
 
 HOME: Final = "/"
+MAX_INVITATION: Final = 100
+"""Longest token of an invitation, in characters."""
 SECOND_STEP: Final = "/login/second-factor"
 SECOND_STEP_SECONDS: Final = 600
 """How long the second step may take."""
@@ -79,6 +81,8 @@ class SignInFlow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A mobile app's one-time pad: 64 hexadecimal digits, or empty."""
     desktop_flow_otp: str = ""
     """The desktop app's AES key: 64 hexadecimal digits, or empty."""
+    invitation: str = ""
+    """The token of a reusable invitation that the person has opened; may be empty."""
     provider_session: str = ""
     """The identity provider's ID of the session there, once people come back; may be empty."""
 
@@ -93,6 +97,7 @@ class SignInFlow(Struct, frozen=True, kw_only=True, omit_defaults=True):
             "next": self.next if self.next != HOME else "",
             "mobile_flow_otp": self.mobile_flow_otp,
             "desktop_flow_otp": self.desktop_flow_otp,
+            "invitation": self.invitation,
         }
         query = {name: value for name, value in values.items() if value}
         return f"{path}?{urlencode(query, safe='/', quote_via=quote)}" if query else path
@@ -105,7 +110,10 @@ def requested_flow(page: PageRequest) -> SignInFlow:
     if any(otp and not _OTP.fullmatch(otp) for otp in (mobile, desktop)) or (mobile and desktop):
         raise Refused("The app's sign-in request isn't valid. Start again in the app.")
     return SignInFlow(
-        next=own_path(page.value("next")), mobile_flow_otp=mobile, desktop_flow_otp=desktop
+        next=own_path(page.value("next")),
+        mobile_flow_otp=mobile,
+        desktop_flow_otp=desktop,
+        invitation=page.value("invitation")[:MAX_INVITATION],
     )
 
 
