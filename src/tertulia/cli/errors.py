@@ -66,10 +66,10 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except Exception as error:
-            found = sentence_for(error)
-            if found is None:
+            result = sentence_for(error)
+            if result is None:
                 raise
-            sentence, code = found
+            sentence, code = result
             if logs.are_json():
                 logging.getLogger("tertulia").error("%s", sentence)
             else:

@@ -104,8 +104,8 @@ async def finish(config: Config, now: _Now = False) -> None:
             raise CommandFailed("No organization is moving here.")
 
         async def stored() -> Followed | None:
-            found = await log.store.read_log(lambda c: installation.value(c, FACT), READ_SECONDS)
-            return msgspec.json.decode(found, type=Followed) if found else None
+            result = await log.store.read_log(lambda c: installation.value(c, FACT), READ_SECONDS)
+            return msgspec.json.decode(result, type=Followed) if result else None
 
         followed = await stored()
         is_running = followed is not None and time.time() - followed.seen_at < RUNNING_SECONDS
@@ -262,9 +262,9 @@ def _lines(followed: "Followed") -> list[str]:
     ):
         if remarks:
             lines.append(title)
-        for one in remarks.values():
-            lines.append(f"  {one.count:>10,}  {one.kind}. {one.reason}")
+        for remark in remarks.values():
+            lines.append(f"  {remark.count:>10,}  {remark.kind}. {remark.reason}")
     if followed.differences:
         lines.append("Not brought along:")
-        lines += [f"  {one}" for one in followed.differences]
+        lines += [f"  {difference}" for difference in followed.differences]
     return lines

@@ -85,8 +85,11 @@ def add_commands(app: typer.Typer, those: NamedSettings, example: str, hint: str
     async def show(caller: Caller, name: Annotated[str, about_name]) -> Printed:
         names = those.names()
         assignments.require_known(name, names)
-        one = assignments.parameter(those.params, names[name])
-        takes, about = those.takes.get(name) or (assignments.kind_of(one), one.description)
+        parameter = assignments.parameter(those.params, names[name])
+        takes, about = those.takes.get(name) or (
+            assignments.kind_of(parameter),
+            parameter.description,
+        )
         setting = NamedSetting(
             name=name,
             value=those.value(caller.state, name),
@@ -126,7 +129,9 @@ _METHODS: Final = "authentication_methods"
 
 def _organization_names() -> dict[str, str]:
     settings = api_settings().items()
-    names = {field: wire_name(field) for field, one in settings if not one.setting.read_only}
+    names = {
+        field: wire_name(field) for field, setting in settings if not setting.setting.read_only
+    }
     return dict(sorted({**names, SIGN_IN_SETTING: _METHODS}.items()))
 
 

@@ -68,21 +68,21 @@ def install(config: Config, file: Path) -> list[str]:
 
 def units(config: Config, file: Path) -> Mapping[str, str]:
     """Return the unit files for these settings, by their names in systemd's directory."""
-    found = {
+    units = {
         _UNIT: _BASE.read_text(encoding="utf-8"),
         f"{_UNIT}.d/settings.conf": _drop_in(config, file),
     }
     if config.tls_cert:
-        found["tertulia-certificate.path"] = (
+        units["tertulia-certificate.path"] = (
             "[Unit]\nDescription=Wait until Tertulia's certificate is renewed\n\n"
             f"[Path]\nPathChanged={_escaped(config.tls_cert)}\n\n"
             "[Install]\nWantedBy=multi-user.target\n"
         )
-        found["tertulia-certificate.service"] = (
+        units["tertulia-certificate.service"] = (
             "[Unit]\nDescription=Restart Tertulia with its renewed certificate\n\n"
             f"[Service]\nType=oneshot\nExecStart=systemctl try-restart {_UNIT}\n"
         )
-    return found
+    return units
 
 
 def _drop_in(config: Config, file: Path) -> str:
@@ -107,7 +107,7 @@ def _drop_in(config: Config, file: Path) -> str:
         else:
             writable.append(directory)
     # Without `-`, a disk for backups that isn't mounted would keep the server from starting.
-    lines += [f"ReadWritePaths=-{_quoted(str(one))}" for one in writable]
+    lines += [f"ReadWritePaths=-{_quoted(str(path))}" for path in writable]
     if config.tls_cert:
         # The service's user can't read these files, which are often root's alone.
         given = {"tls_cert": config.tls_cert, "tls_key": config.tls_key or config.tls_cert}

@@ -153,7 +153,11 @@ def _ports_in_use(settings: Config) -> set[int]:
         with founded_database(settings) as connection:
             listed = nodes.list_nodes(connection)
         here = socket.gethostname()
-        return {one.entry.port for one in listed if one.is_living and one.entry.host == here} - {0}
+        return {
+            listed_node.entry.port
+            for listed_node in listed
+            if listed_node.is_living and listed_node.entry.host == here
+        } - {0}
     return set()
 
 

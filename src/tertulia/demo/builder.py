@@ -86,7 +86,7 @@ class Builder:
     def __post_init__(self) -> None:
         self._renderer = Renderer(in_place=True)
         self.owner = self.cafe.owner.name
-        self._addresses = {one.name: self.cafe.address(one) for one in self.cafe.people}
+        self._addresses = {person.name: self.cafe.address(person) for person in self.cafe.people}
         for bot in self.cafe.bots:
             self._addresses[bot["name"]] = bots.bot_address(bot["name"], self.host)
 
@@ -165,8 +165,8 @@ class Builder:
             kind, what = match[1], match[2]
             match kind:
                 case "file":
-                    own = self.log.state.uploads.of_user[self.user(who).id]
-                    path = next(file.path for file in own if file.name == what)
+                    attachments = self.log.state.uploads.of_user[self.user(who).id]
+                    path = next(file.path for file in attachments if file.name == what)
                     return f"[{what}]({ADDRESS}{path})"
                 case "time":
                     at = datetime.fromtimestamp(self.calendar.time(what), UTC)
@@ -208,11 +208,11 @@ class Builder:
             draft.discard()
 
     async def _correct(self, scripted: ScriptedMessage, text: str) -> None:
-        found = await preconditions.to_edit(self.log, self.ids[id(scripted)])
+        loaded = await preconditions.to_edit(self.log, self.ids[id(scripted)])
         content = names.message_content(self._filled(scripted.who, text))
         rendered = self.rendered(scripted.who, content)
         composed = sending.ComposedMessage(content=content, rendered=rendered)
-        await self.submit(scripted.who, editing.edit, found, composed)
+        await self.submit(scripted.who, editing.edit, loaded, composed)
 
     async def _move(self, scripted: ScriptedMessage, move: ScriptedMove) -> None:
         wanted = moving.Move(
@@ -221,10 +221,10 @@ class Builder:
             propagation=Propagation[move.how.upper()],
             tell_old=move.how != "all",
         )
-        found, excerpt = await preconditions.to_move(
+        loaded, excerpt = await preconditions.to_move(
             self.log, self.user(move.who), self.ids[id(scripted)], wanted
         )
-        await self.submit(move.who, moving.move, found, excerpt, wanted, self.render)
+        await self.submit(move.who, moving.move, loaded, excerpt, wanted, self.render)
 
     async def _use_widget(self, scripted: ScriptedMessage, what: str, who: str, value: str) -> None:
         (seen,) = await self._detailed([(self.ids[id(scripted)], self.user(who).id)])
@@ -236,13 +236,13 @@ class Builder:
     async def react(self, added: "Sequence[Reaction]") -> None:
         """Add reactions. Submitted together, they are one commit."""
         asked = [(self.ids[id(scripted)], self.user(who).id) for scripted, who, _ in added]
-        found = await self._detailed(asked)
+        detailed = await self._detailed(asked)
         await asyncio.gather(
             *(
                 self.submit(
                     who, reactions.react, _reacted(seen), reactions.RequestedEmoji(name=name)
                 )
-                for (_, who, name), seen in zip(added, found, strict=True)
+                for (_, who, name), seen in zip(added, detailed, strict=True)
             )
         )
 
@@ -250,13 +250,13 @@ class Builder:
         self, asked: Sequence[tuple[int, int]]
     ) -> list[message_details.DetailedMessage]:
         """Messages with their details, by pairs of message ID and user ID."""
-        found = await self.log.store.read(
+        results = await self.log.store.read(
             lambda c: [
                 message_details.detailed_message(c, user_id, message_id)
                 for message_id, user_id in asked
             ]
         )
-        return [seen for seen in found if seen is not None]
+        return [seen for seen in results if seen is not None]
 
 
 Reaction = tuple[ScriptedMessage, str, str]

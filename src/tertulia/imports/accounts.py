@@ -75,21 +75,21 @@ class AccountChanges:
     def users(self) -> list[SourceUser]:
         """Return those whose accounts don't exist yet, each account once, owners of bots before
         their bots."""
-        found: dict[int, SourceUser] = {}
-        for user in sorted(self._source.users, key=lambda one: one.bot is not None):
+        users: dict[int, SourceUser] = {}
+        for user in sorted(self._source.users, key=lambda user: user.bot is not None):
             user_id = self._ids.find("user", user.key)
             if user_id is not None and user_id not in self._state.users:
-                found.setdefault(user_id, user)
-        return list(found.values())
+                users.setdefault(user_id, user)
+        return list(users.values())
 
     def created(self, users: Sequence[SourceUser], avatars: Mapping[int, str]) -> list[AnyChange]:
         """Return the changes that create these accounts, with the avatars by user ID."""
-        found: list[AnyChange] = []
+        changes: list[AnyChange] = []
         for user in users:
             user_id = self._ids.find("user", user.key)
             if user_id is not None:
-                found.append(self._created(user, user_id, avatars.get(user_id, "")))
-        return found
+                changes.append(self._created(user, user_id, avatars.get(user_id, "")))
+        return changes
 
     def _created(self, source: SourceUser, user_id: int, avatar: str) -> AnyChange:
         bot = None if source.bot is None else self._bot(source, source.bot)
@@ -122,8 +122,8 @@ class AccountChanges:
 
     def _full_name(self, source: SourceUser, user_id: int) -> str:
         if self._bot_names is None:
-            own = map(self._state.users.__getitem__, self._state.users.bots)
-            self._bot_names = TakenNames(bot.full_name for bot in own if bot.is_system_bot)
+            bots = map(self._state.users.__getitem__, self._state.users.bots)
+            self._bot_names = TakenNames(bot.full_name for bot in bots if bot.is_system_bot)
         kind = "people" if source.bot is None else "bots"
         name = self._checks.name(
             kind,
@@ -170,10 +170,12 @@ class AccountChanges:
     def _chosen_owner(self) -> Key | None:
         """Return who becomes the owner of a new organization if nobody is: of the active people
         with the strongest role, the one who joined first."""
-        people = [one for one in self._source.users if one.bot is None and one.is_active]
-        if not self._is_new or not people or any(one.role is Role.OWNER for one in people):
+        people = [user for user in self._source.users if user.bot is None and user.is_active]
+        if not self._is_new or not people or any(person.role is Role.OWNER for person in people):
             return None
-        return min(people, key=lambda one: (one.role, one.joined_at or self._now, str(one.key))).key
+        return min(
+            people, key=lambda user: (user.role, user.joined_at or self._now, str(user.key))
+        ).key
 
     def _role(self, source: SourceUser) -> Role:
         if source.key == self._founder:
@@ -236,10 +238,12 @@ class AccountChanges:
     def first_owner(self) -> int | None:
         """The active owner with the oldest account, here or in the export."""
         users = self._state.users
-        own = [one for one in users.active_by_role.keys(Role.OWNER) if not users[one].is_bot]
-        if own:
-            return int(min(own))
-        keys = [one for one in self._source.users if one.role is Role.OWNER and one.is_active]
+        owners = [
+            value for value in users.active_by_role.keys(Role.OWNER) if not users[value].is_bot
+        ]
+        if owners:
+            return int(min(owners))
+        keys = [user for user in self._source.users if user.role is Role.OWNER and user.is_active]
         return self._ids.find("user", keys[0].key) if keys else None
 
     # What belongs to each person
@@ -281,8 +285,8 @@ class AccountChanges:
             keys = msgspec.json.decode(value, type=list[int | str])
         except (msgspec.DecodeError, RecursionError):
             return ()
-        found = (self._ids.find("user", key) for key in dict.fromkeys(keys))
-        users = (self._state.users.get(one) for one in found)
+        result = (self._ids.find("user", key) for key in dict.fromkeys(keys))
+        users = (self._state.users.get(one) for one in result)
         return tuple(u.id for u in users if u is not None and u.is_active and not u.is_bot)
 
     def _lists(self, source: SourceUser, user_id: int) -> Iterator[AnyChange]:
@@ -311,14 +315,14 @@ class AccountChanges:
         if status is None:
             return
         text = storable(status.text).strip()[: personal.MAX_STATUS_TEXT]
-        found = None
+        emoji = None
         if status.emoji:
             try:
-                found = self._emoji(status)
+                emoji = self._emoji(status)
             except Refused as refusal:
                 self._report.skip("statuses", str(refusal), source.full_name)
-        if text or found is not None:
-            yield changes.StatusChanged(user_id=user_id, text=text or None, emoji=found)
+        if text or emoji is not None:
+            yield changes.StatusChanged(user_id=user_id, text=text or None, emoji=emoji)
 
     def _emoji(self, status: SourceStatus) -> Emoji:
         code: str | None = status.code

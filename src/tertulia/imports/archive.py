@@ -42,9 +42,9 @@ def fingerprint_of(path: Path) -> str:
     directory, the names and sizes of its files."""
     digest = hashlib.sha256()
     if path.is_dir():
-        for one in sorted(path.rglob("*")):
-            if one.is_file():
-                digest.update(os.fsencode(f"{one.relative_to(path)}\0{one.stat().st_size}\0"))
+        for item in sorted(path.rglob("*")):
+            if item.is_file():
+                digest.update(os.fsencode(f"{item.relative_to(path)}\0{item.stat().st_size}\0"))
         return digest.hexdigest()[:32]
     size = path.stat().st_size
     digest.update(str(size).encode())
@@ -99,7 +99,7 @@ _DAMAGED: Final = (
 def _root(directory: Path) -> Path:
     """Return the only subdirectory if there is nothing else, as in exports that have their name as
     first directory."""
-    entries = [one for one in directory.iterdir() if one.name != "__MACOSX"]
+    entries = [path for path in directory.iterdir() if path.name != "__MACOSX"]
     return entries[0] if len(entries) == 1 and entries[0].is_dir() else directory
 
 
@@ -195,7 +195,7 @@ def _write(
 ) -> None:
     budget.take_file()
     parts = PurePosixPath(name.replace("\\", "/")).parts
-    is_long = len(name) > MAX_PATH or any(len(os.fsencode(one)) > _MAX_NAME for one in parts)
+    is_long = len(name) > MAX_PATH or any(len(os.fsencode(part)) > _MAX_NAME for part in parts)
     if not parts or name.startswith("/") or ".." in parts or "\0" in name or is_long:
         raise SourceError(f"The archive has a file with an unsafe name: {name[:100]!r}.")
     place = target.joinpath(*parts)

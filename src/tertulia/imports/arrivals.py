@@ -54,7 +54,7 @@ async def invite(log: Log, site: str, per_day: int, actor_id: int | None = None)
         note = FactSet(FACT, msgspec.json.encode(fact).decode())
         await log.submit(actor_id, _mailed, (some, site, Links.password_mark), notes=[note])
     sent = 0
-    invitations = [one.id for one in _unsent(log.state, log.clock())]
+    invitations = [invitation.id for invitation in _unsent(log.state, log.clock())]
     for first in range(0, len(invitations), AT_ONCE):
         some = invitations[first : first + AT_ONCE]
         sent += await log.submit(actor_id, _sent, (some, site, per_day))
@@ -81,7 +81,9 @@ def awaited(state: State) -> list[User]:
 
 def _unsent(state: State, now: float) -> list[Invitation]:
     return [
-        one for one in state.invitations if not one.sent_at and one.address and one.is_open(now)
+        invitation
+        for invitation in state.invitations
+        if not invitation.sent_at and invitation.address and invitation.is_open(now)
     ]
 
 
@@ -121,17 +123,26 @@ def _sent(context: CommandContext, given: tuple[Sequence[int], str, int]) -> Dec
     _check(context)
     invitation_ids, site, per_day = given
     left = max(0, per_day - sent_today(context.state, context.now))
-    open_ = {one.id: one for one in _unsent(context.state, context.now)}
-    chosen = [open_[one] for one in invitation_ids if one in open_][:left]
+    open_ = {invitation.id: invitation for invitation in _unsent(context.state, context.now)}
+    chosen = [open_[invitation_id] for invitation_id in invitation_ids if invitation_id in open_][
+        :left
+    ]
     now = int(context.now)
     return Decision(
         len(chosen),
         [
-            InvitationSentAgain(invitation_id=one.id, inviter_id=one.inviter_id, at=now)
-            for one in chosen
+            InvitationSentAgain(
+                invitation_id=invitation.id, inviter_id=invitation.inviter_id, at=now
+            )
+            for invitation in chosen
         ],
         [
-            Mail(kind=MailKind.INVITATION, to=one.address or "", site=site, about=one.id)
-            for one in chosen
+            Mail(
+                kind=MailKind.INVITATION,
+                to=invitation.address or "",
+                site=site,
+                about=invitation.id,
+            )
+            for invitation in chosen
         ],
     )

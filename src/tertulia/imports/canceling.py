@@ -40,9 +40,9 @@ async def tidy(log: Log) -> None:
     progress = await newest(log)
     if progress is None or progress.step == "done" or not progress.request_id:
         return
-    one = log.state.data_imports.get(progress.request_id)
-    is_final = one is None or not one.path
-    is_running = one is not None and one.is_running
+    data_import = log.state.data_imports.get(progress.request_id)
+    is_final = data_import is None or not data_import.path
+    is_running = data_import is not None and data_import.is_running
     if not is_running and (is_final or not progress.is_paused):
         await _end(log, progress, is_final=is_final)
 

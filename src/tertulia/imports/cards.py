@@ -24,7 +24,7 @@ def parts_in(part: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     value = part.get(name)
     if not isinstance(value, list | tuple):
         return []
-    return [one for one in value[:MAX_PARTS] if isinstance(one, dict)]
+    return [item for item in value[:MAX_PARTS] if isinstance(item, dict)]
 
 
 def link(text: str, url: str) -> str:
@@ -55,8 +55,8 @@ def card(attachment: Mapping[str, Any], converted: Callable[[str], str]) -> str:
         f"**{title}**" if title else "",
         converted(text_in(attachment, "text")),
         "\n".join(fields),
-        *(one for one in images if one.startswith("[")),
+        *(image for image in images if image.startswith("[")),
         converted(line("footer")),
     ]
-    found = "\n".join(one for one in written if one.strip())
-    return found or converted(text_in(attachment, "fallback"))
+    result = "\n".join(text for text in written if text.strip())
+    return result or converted(text_in(attachment, "fallback"))

@@ -38,8 +38,8 @@ def dry_run(source: Source, tell: Tell, state: State, *, matches_accounts: bool 
     for batch in read_batches(source, "", report):
         progress.messages += len(batch.messages)
         report.count("messages", len(batch.messages))
-        report.count("reactions", sum(len(one.reactions) for one in batch.messages))
-        report.count("files", sum(len(one.attachments) for one in batch.messages))
+        report.count("reactions", sum(len(message.reactions) for message in batch.messages))
+        report.count("files", sum(len(message.attachments) for message in batch.messages))
         for message in batch.messages:
             expired.look(message)
         tell(progress)
@@ -102,9 +102,11 @@ class _Rehearsal:
         self._fold(made.rest())
         self._fold(made.personal())
         self._report.count("files", len(source.attachments))
-        begun = (one.subscription for one in later if one.is_first)
+        begun = (step.subscription for step in later if step.is_first)
         known = [
-            one for one in begun if ids.find("user", one.user) and ids.find("channel", one.channel)
+            subscription
+            for subscription in begun
+            if ids.find("user", subscription.user) and ids.find("channel", subscription.channel)
         ]
         self._report.count("subscriptions", len(known))
 

@@ -60,8 +60,8 @@ def with_own_names(text: str, custom: Collection[str]) -> str:
 
     def replace(match: re.Match[str]) -> str:
         name = match[1]
-        found = None if name in custom else emoji_named(name)
-        return match[0] if found is None or found.name == name else f":{found.name}:"
+        emoji = None if name in custom else emoji_named(name)
+        return match[0] if emoji is None or emoji.name == name else f":{emoji.name}:"
 
     return _NAMED.sub(replace, text)
 

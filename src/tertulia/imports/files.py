@@ -67,7 +67,7 @@ class SourceFiles:
 
     async def avatars(self, users: Sequence[SourceUser]) -> dict[int, str]:
         """Store these people's avatars. Return their names by user ID."""
-        found: dict[int, str] = {}
+        avatars: dict[int, str] = {}
         for user in users:
             user_id = self._ids.find("user", user.key)
             if user.avatar is None or user_id is None:
@@ -77,8 +77,8 @@ class SourceFiles:
                 storing = pictures.keep_scaled_avatar(self._files, content)
                 name = await self._kept(storing, "avatars", user.full_name)
                 if name:
-                    found[user_id] = name
-        return found
+                    avatars[user_id] = name
+        return avatars
 
     async def emoji(self, emoji: SourceEmoji) -> tuple[str, str] | None:
         """Store an emoji's picture. Return the names of it and of its still image."""

@@ -43,10 +43,10 @@ def delete_extracted(work: Path, older_than: float = 0) -> None:
     """Delete extracted and sorted files that are older than some seconds. The caller has the
     lock."""
     before = time.time() - older_than
-    for one in work.iterdir():
-        if one.name == LOCK or one.lstat().st_mtime > before:
+    for path in work.iterdir():
+        if path.name == LOCK or path.lstat().st_mtime > before:
             continue
-        if one.is_dir() and not one.is_symlink():
-            shutil.rmtree(one, ignore_errors=True)
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
         else:
-            one.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)

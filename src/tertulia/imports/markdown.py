@@ -65,7 +65,7 @@ def in_link(name: str) -> str:
 
 def quoted(text: str) -> str:
     """Return a block that quotes the text."""
-    longest = max((len(one) for one in re.findall(r"`{3,}", text)), default=2)
+    longest = max((len(value) for value in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}quote\n{text.strip()}\n{fence}"
 
@@ -73,7 +73,7 @@ def quoted(text: str) -> str:
 def parts_of(text: str, longest: int = LONGEST) -> list[str]:
     """Return a text in parts that aren't longer, cut at lines or spaces. A block of code that
     is cut continues as a block."""
-    found: list[str] = []
+    results: list[str] = []
     rest = text
     while len(rest) > longest:
         kept = rest[:longest]
@@ -89,8 +89,8 @@ def parts_of(text: str, longest: int = LONGEST) -> list[str]:
         if fence:
             kept += f"\n{fence.strip().rstrip(_INFO)}"
             rest = f"{fence}\n{rest}"
-        found.append(kept)
-    return [*found, rest]
+        results.append(kept)
+    return [*results, rest]
 
 
 _INFO: Final = "".join(chr(one) for one in range(33, 127) if chr(one) not in "`~") + " "

@@ -133,16 +133,16 @@ class OrganizationChanges:
     # Lists of the organization
 
     def _emoji(self) -> Iterator[AnyChange]:
-        taken = {one.name for one in self._state.custom_emoji if not one.deactivated}
-        for one in self._source.emoji:
-            emoji_id = self._ids.find("emoji", one.key)
+        taken = {emoji.name for emoji in self._state.custom_emoji if not emoji.deactivated}
+        for item in self._source.emoji:
+            emoji_id = self._ids.find("emoji", item.key)
             if emoji_id is None or emoji_id in self._state.custom_emoji:
                 continue
             stored = self.pictures.emoji.get(emoji_id)
             if stored is None:
                 continue  # The report says why its picture could not be read.
-            name = storable(one.name).strip().lower()[: emoji.MAX_NAME]
-            is_active = not one.deactivated and self._may_be_named(one, name, taken)
+            name = storable(item.name).strip().lower()[: emoji.MAX_NAME]
+            is_active = not item.deactivated and self._may_be_named(item, name, taken)
             taken |= {name} if is_active else set()
             file, still = stored
             self._report.count("custom emoji")
@@ -152,12 +152,12 @@ class OrganizationChanges:
                     name=name,
                     file=file,
                     still=still,
-                    author_id=self._ids.find("user", one.author),
+                    author_id=self._ids.find("user", item.author),
                     deactivated=not is_active,
                 )
             )
 
-    def _may_be_named(self, one: SourceEmoji, name: str, taken: set[str]) -> bool:
+    def _may_be_named(self, item: SourceEmoji, name: str, taken: set[str]) -> bool:
         """Whether the emoji can be active under that name. One that replaces a Unicode emoji can
         in a new organization."""
         reason = ""
@@ -171,11 +171,11 @@ class OrganizationChanges:
             except Refused:
                 reason = "The name isn't allowed here, so it is deactivated."
         if reason:
-            self._report.change("custom emoji", reason, one.name)
+            self._report.change("custom emoji", reason, item.name)
         return not reason
 
     def _fields(self) -> Iterator[AnyChange]:
-        for source in sorted(self._source.profile_fields, key=lambda one: one.order):
+        for source in sorted(self._source.profile_fields, key=lambda field: field.order):
             field_id = self._ids.find("field", source.key)
             if field_id is None or field_id in self._state.profile_fields:
                 continue
@@ -195,7 +195,7 @@ class OrganizationChanges:
         return replace(made, id=field_id, order=order, **known)
 
     def _linkifiers(self) -> Iterator[AnyChange]:
-        for source in sorted(self._source.linkifiers, key=lambda one: one.order):
+        for source in sorted(self._source.linkifiers, key=lambda linkifier: linkifier.order):
             number = self._ids.find("linkifier", source.key)
             if number is None or number in self._state.linkifiers:
                 continue
@@ -249,7 +249,9 @@ class OrganizationChanges:
         yield from settings.changed(self._context, values)
         defaults = self._checks.personal_settings("default settings", source.user_defaults)
         before = self._state.default_settings
-        fresh = {name: one for name, one in defaults.items() if getattr(before, name) != one}
+        fresh = {
+            name: default for name, default in defaults.items() if getattr(before, name) != default
+        }
         if fresh:
             yield changes.RealmDefaultsChanged(values=fresh)
 

@@ -23,7 +23,7 @@ def topic_of(text: str, otherwise: str = "Thread") -> str:
     for line in _FENCE.sub("", text[:MAX_READ]).splitlines():
         plain = _MARKS.sub("", _LINK.sub(r"\1", _LINE_MARK.sub("", line)))
         name = shortened(_visible(plain))
-        if any(one.isalnum() for one in name):
+        if any(text.isalnum() for text in name):
             return name
     return shortened(_visible(otherwise))
 
@@ -43,9 +43,9 @@ def _visible(text: str) -> str:
     """Return the text with single spaces, and without characters that names can't have."""
     if text.isascii() and text.isprintable():
         return " ".join(text.split())
-    kept = "".join(one if names.is_printable(one) else " " for one in text)
+    kept = "".join(name if names.is_printable(name) else " " for name in text)
     if not names.is_visible(kept):
-        kept = "".join(one for one in kept if names.is_visible(one))
+        kept = "".join(text for text in kept if names.is_visible(text))
     return " ".join(kept.split())
 
 
@@ -63,12 +63,12 @@ class ThreadTopics:
 
     def topic(self, channel: Key, thread: Key, text: str) -> str:
         """Return a thread's topic. `text` is the message that begins it, if it's new."""
-        own = _digest(channel, thread)
-        found = self.known(channel, thread)
-        if found is None:
-            found = self._free(channel, topic_of(text))
-            self._database.execute("INSERT INTO threads VALUES (?, ?)", (own, found))
-        return found
+        digest = _digest(channel, thread)
+        result = self.known(channel, thread)
+        if result is None:
+            result = self._free(channel, topic_of(text))
+            self._database.execute("INSERT INTO threads VALUES (?, ?)", (digest, result))
+        return result
 
     def known(self, channel: Key, thread: Key) -> str | None:
         """Return a thread's topic, or None if it's new."""
@@ -87,13 +87,13 @@ class ThreadTopics:
     def _free(self, channel: Key, name: str) -> str:
         """Take the name, or the name with the lowest number that isn't known to be taken."""
         base = _digest(channel, name.casefold())
-        number, free, own = self._last(base), name, base
-        while number and self._last(own):
+        number, free, name_taken = self._last(base), name, base
+        while number and self._last(name_taken):
             number += 1
             end = f" ({number})"
             free = shortened(name, names.MAX_TOPIC - len(end)) + end
-            own = _digest(channel, free.casefold())
-        for key, last in {own: 1, base: number or 1}.items():
+            name_taken = _digest(channel, free.casefold())
+        for key, last in {name_taken: 1, base: number or 1}.items():
             self._database.execute("INSERT OR REPLACE INTO taken VALUES (?, ?)", (key, last))
         return free
 

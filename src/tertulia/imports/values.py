@@ -63,17 +63,17 @@ class TakenNames:
         if name.isascii() and keys.plain in self._ascii:
             return True
         among = self._others if name.isascii() else self._all
-        return any(one in some for one, some in zip(keys.skeletons, among, strict=True))
+        return any(text in some for text, some in zip(keys.skeletons, among, strict=True))
 
     def free(self, name: str, longest: int) -> str:
         """Return the name, with a number if it is taken, and take it."""
-        found, key = name, lookalike_keys(name).plain
-        while self.has(found):
+        result, key = name, lookalike_keys(name).plain
+        while self.has(result):
             number = self._numbers[key] = self._numbers.get(key, 1) + 1
             end = f" ({number})"
-            found = name[: longest - len(end)] + end
-        self.add(found)
-        return found
+            result = name[: longest - len(end)] + end
+        self.add(result)
+        return result
 
 
 class ValueChecks:
@@ -150,7 +150,7 @@ class ValueChecks:
         """Return the valid ones of these settings of the organization."""
         kind = "settings of the organization"
         permissions = {n: v for n, v in given.items() if isinstance(v, Holders)}
-        found = self.permissions(permissions, group_settings.REALM_SETTINGS, kind=kind)
+        result = self.permissions(permissions, group_settings.REALM_SETTINGS, kind=kind)
         others = {}
         for name, value in given.items():
             if name in permissions:
@@ -158,7 +158,7 @@ class ValueChecks:
             if name.endswith("_channel_id") and value != settings.NOWHERE:
                 value = self._announced_in(value)
             others[name] = value
-        return found | self._valid(kind, others, "", settings.CHECKED, settings.checked_value)
+        return result | self._valid(kind, others, "", settings.CHECKED, settings.checked_value)
 
     def _announced_in(self, key: Any) -> int:
         channel_id = self._ids.find("channel", key) if isinstance(key, int | str) else None
@@ -173,16 +173,16 @@ class ValueChecks:
         known: Iterable[str],
         checked: Callable[[str, Any], Any],
     ) -> dict[str, Any]:
-        found = {}
+        result = {}
         for name, value in given.items():
             if name not in known:
                 self._report.skip(kind, f"There is no setting '{name}' here.", sample)
                 continue
             try:
-                found[name] = checked(name, storable(value) if isinstance(value, str) else value)
+                result[name] = checked(name, storable(value) if isinstance(value, str) else value)
             except Refused:
                 self._report.skip(kind, f"'{name}' can't have this value here.", repr(value))
-        return found
+        return result
 
     def permissions(
         self,
@@ -193,7 +193,7 @@ class ValueChecks:
         sample: str = "",
     ) -> dict[str, GroupSetting]:
         """Return the valid ones of these permissions."""
-        found = {}
+        permissions = {}
         for name, holders in given.items():
             rule = rules.get(name)
             if rule is None:
@@ -209,8 +209,8 @@ class ValueChecks:
                     kind, f"'{name}' can't have this value here. It has the default.", sample
                 )
             else:
-                found[name] = value
-        return found
+                permissions[name] = value
+        return permissions
 
     def _active(self, value: GroupSetting) -> GroupSetting | None:
         """Return the value without deactivated accounts and groups, which count for nothing; None
@@ -218,8 +218,8 @@ class ValueChecks:
         if isinstance(value, int):
             group = self._state.groups.get(value)
             return None if group is not None and group.deactivated else value
-        users = (self._state.users.get(one) for one in value.direct_members)
-        groups = (self._state.groups.get(one) for one in value.direct_subgroups)
+        users = (self._state.users.get(member_id) for member_id in value.direct_members)
+        groups = (self._state.groups.get(subgroup) for subgroup in value.direct_subgroups)
         return normalized(
             Members(
                 tuple(u.id for u in users if u is not None and u.is_active and not u.is_system_bot),

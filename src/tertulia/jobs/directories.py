@@ -72,10 +72,10 @@ class DirectoryFollower:
         except DirectoryDown as error:
             raise DirectoryFailed(error.reason) from None
 
-    async def apply(self, found: Iterable[LdapPerson]) -> None:
+    async def apply(self, people: Iterable[LdapPerson]) -> None:
         """Apply what the directory says about people who have signed in with it. Raises
         TooManyGone, DirectoryDown."""
-        present = {person.identity.subject: person for person in found if person.is_active}
+        present = {person.identity.subject: person for person in people if person.is_active}
         await self._deactivate(present)
         await self._reactivate(present)
         linked = list(self._linked())

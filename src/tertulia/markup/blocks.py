@@ -120,21 +120,21 @@ def _is_lone(state: StateBlock, begin: int, end: int) -> bool:
     """Return whether only quotation markers (`>`) follow until the next empty line."""
     known = context_of(state).lone_markers
     seen: list[tuple[int, int]] = []
-    found = True
+    result = True
     for number in range(begin, end):
         place = number, state.bMarks[number] + state.tShift[number]
         if place in known:
-            found = known[place]
+            result = known[place]
             break
         text = line(state, number)
         if not text:
             break
         if not _LONE.match(text):
-            found = False
+            result = False
             break
         seen.append(place)
-    known.update(dict.fromkeys(seen, found))
-    return found and bool(_LONE.match(line(state, begin)))
+    known.update(dict.fromkeys(seen, result))
+    return result and bool(_LONE.match(line(state, begin)))
 
 
 def heading_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
@@ -163,9 +163,9 @@ def _next_empty(state: StateBlock, begin: int, end: int) -> int:
     number = begin
     while number < end and number not in known and not state.isEmpty(number):
         number += 1
-    found = known.get(number, number)
-    known.update(dict.fromkeys(range(begin, number), found))
-    return min(found, end)
+    result = known.get(number, number)
+    known.update(dict.fromkeys(range(begin, number), result))
+    return min(result, end)
 
 
 def list_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:

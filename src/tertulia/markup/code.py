@@ -81,8 +81,8 @@ def block(source: str, language: str, default: str, highlight: Callable[[str, st
 
 def _interpreter(source: str) -> str | None:
     """Return the highlighted language that the first line's shebang names, or None."""
-    found = _SHEBANG.match(source)
-    name = _names().get(found[1].lower()) if found else None
+    match = _SHEBANG.match(source)
+    name = _names().get(match[1].lower()) if match else None
     return name if name in HIGHLIGHTED else None
 
 
@@ -110,8 +110,8 @@ def _names() -> Mapping[str, str]:
 def _lexer(name: str, **options: bool) -> "Lexer | None":
     from pygments.lexers import find_lexer_class
 
-    found = find_lexer_class(name) if name in HIGHLIGHTED else None
-    return None if found is None else found(stripnl=False, ensurenl=True, **options)
+    result = find_lexer_class(name) if name in HIGHLIGHTED else None
+    return None if result is None else result(stripnl=False, ensurenl=True, **options)
 
 
 def load(_source: str, name: str) -> None:

@@ -108,10 +108,10 @@ class UnreadIndex:
         reader = self.readers.get(user_id)
         if reader is not None and reader.unread_of == self._made_of(state):
             return MissingBitmaps(reader=False, channel_ids=[], direct_ids=[])
-        own = self._channel_ids(state, user_id)
+        channel_ids = self._channel_ids(state, user_id)
         return MissingBitmaps(
             reader=reader is None,
-            channel_ids=[c for c in own if c not in self.channels],
+            channel_ids=[c for c in channel_ids if c not in self.channels],
             direct_ids=[d for d in state.directs.of_user[user_id] if d not in self.directs],
         )
 
@@ -122,10 +122,14 @@ class UnreadIndex:
         if reader is not None and reader.channels_of == made_of:
             return reader.channel_ids
         channels = state.channels.rows
-        found = [one for one in state.channel_ids_of(user_id) if not channels[one].is_archived]
+        channel_ids = [
+            channel_id
+            for channel_id in state.channel_ids_of(user_id)
+            if not channels[channel_id].is_archived
+        ]
         if reader is not None:
-            reader.channel_ids, reader.channels_of = found, made_of
-        return found
+            reader.channel_ids, reader.channels_of = channel_ids, made_of
+        return channel_ids
 
     @_folded
     def sent(self, message: Message) -> None:
@@ -210,8 +214,8 @@ class UnreadIndex:
         """Set or clear a sparse flag on messages for users."""
         for reader in self._loaded(user_ids):
             reader.touched.update(message_ids)
-            for one in flag:
-                ids = reader.flagged.setdefault(one, BitMap())
+            for item in flag:
+                ids = reader.flagged.setdefault(item, BitMap())
                 if added:
                     ids.update(message_ids)
                 else:
@@ -243,16 +247,16 @@ class UnreadIndex:
 
     def by_topic(self, channel_id: int, ids: BitMap) -> list[tuple[str, BitMap]]:
         """Return those of the channel's messages by topic key."""
-        found = []
+        result = []
         left = len(ids)
         # Unread messages are usually new.
         for key, every in reversed(self.channels[channel_id].topics.items()):
             if hit := every & ids:
-                found.append((key, hit))
+                result.append((key, hit))
                 left -= len(hit)
                 if not left:
                     break
-        return found
+        return result
 
     def unread_ids(self, state: "State", user_id: int) -> BitMap:
         """Return the user's unread messages. Everything in `missing` must be loaded.
@@ -265,17 +269,17 @@ class UnreadIndex:
         directs = BitMap.union(BitMap(), *(self.directs[direct_id].all for direct_id in own))
         fresh = self._fresh(state, reader, user_id)
         self._count(reader)
-        return BitMap.union(directs - reader.read, *(one.ids for _, one in fresh))
+        return BitMap.union(directs - reader.read, *(item.ids for _, item in fresh))
 
     def _fresh(
         self, state: "State", reader: ReadState, user_id: int
     ) -> list[tuple[int, ChannelUnread]]:
         """Return the channels where the user has unread messages, with these."""
         touched, before = reader.touched, reader.fresh
-        own, loaded = state.subscriptions.of_user[user_id], self.channels
+        subscriptions, loaded = state.subscriptions.of_user[user_id], self.channels
         made_of = state.subscriptions.version, state.channels.version
         is_since_known = reader.fresh_of == made_of
-        found: dict[int, ChannelUnread] = {}
+        result: dict[int, ChannelUnread] = {}
         unread: list[tuple[int, ChannelUnread]] = []
         for channel_id in self._channel_ids(state, user_id):
             channel = loaded[channel_id]
@@ -283,14 +287,16 @@ class UnreadIndex:
             if (
                 known is None
                 or known.version != channel.version
-                or not (is_since_known or known.since == state.unread_since(own[channel_id]))
+                or not (
+                    is_since_known or known.since == state.unread_since(subscriptions[channel_id])
+                )
                 or (touched and touched.intersect(channel.all))
             ):
-                known = _made_fresh(state, reader, channel, own[channel_id])
-            found[channel_id] = known
+                known = _made_fresh(state, reader, channel, subscriptions[channel_id])
+            result[channel_id] = known
             if known.ids:
                 unread.append((channel_id, known))
-        reader.fresh, reader.fresh_of, reader.touched = found, made_of, BitMap()
+        reader.fresh, reader.fresh_of, reader.touched = result, made_of, BitMap()
         return unread
 
     # Loading
@@ -329,9 +335,9 @@ class UnreadIndex:
             (self.channels, late.channels),
             (self.directs, late.directs),
         ):
-            for key, one in loaded.items():
+            for key, item in loaded.items():
                 if key not in table:
-                    self._add(table, key, one)
+                    self._add(table, key, item)
         self.make_room()
 
     def settle(self, seq: int) -> None:
@@ -346,15 +352,15 @@ class UnreadIndex:
 
     # Memory
 
-    def _add(self, table: "OrderedDict[int, Any]", key: int, one: Any) -> None:
-        one.used_at, one.counted = self.questions, 0
-        table[key] = one
-        self._count(one)
+    def _add(self, table: "OrderedDict[int, Any]", key: int, value: Any) -> None:
+        value.used_at, value.counted = self.questions, 0
+        table[key] = value
+        self._count(value)
 
-    def _count(self, one: ReadState | ChannelMessages | DirectMessages) -> None:
-        size = one.size
-        self.used += size - one.counted
-        one.counted = size
+    def _count(self, item: ReadState | ChannelMessages | DirectMessages) -> None:
+        size = item.size
+        self.used += size - item.counted
+        item.counted = size
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -383,8 +389,8 @@ class UnreadIndex:
             directs.move_to_end(direct_id)
         if number % RECOUNTED == 0:
             for table in (self.readers, self.channels, self.directs):
-                for one in table.values():
-                    self._count(one)
+                for item in table.values():
+                    self._count(item)
         self.make_room()
 
     def make_room(self) -> None:
@@ -403,10 +409,10 @@ class UnreadIndex:
         tables: tuple[OrderedDict[int, Any], ...] = (self.readers, self.channels, self.directs)
         while self.used > left:
             oldest = [(next(iter(table.values())).used_at, table) for table in tables if table]
-            used_at, table = min(oldest, key=lambda one: one[0])
+            used_at, table = min(oldest, key=lambda item: item[0])
             if used_at >= spared:
                 return
-            _, one = table.popitem(last=False)
-            self.used -= one.counted
+            _, value = table.popitem(last=False)
+            self.used -= value.counted
             if table is not self.readers:
                 self._version = next_version()

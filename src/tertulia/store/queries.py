@@ -154,8 +154,8 @@ def channel_messages(connection: Connection, channel_ids: Sequence[int]) -> dict
         of_topic = BitMap(_ids_decoder.decode(ids or "[]"))
         result[channel_id].topics[key] = of_topic
         result[channel_id].all |= of_topic
-    for one in result.values():
-        one.topics = dict(sorted(one.topics.items(), key=_newest_of))
+    for item in result.values():
+        item.topics = dict(sorted(item.topics.items(), key=_newest_of))
     for channel_id, mid in connection.query(
         "SELECT channel_id, id FROM messages"
         f" WHERE mentions_all = 1 AND {dialect.among('+channel_id')}",

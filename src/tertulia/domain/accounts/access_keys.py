@@ -82,11 +82,11 @@ def create(context: CommandContext, new: NewKey) -> Decision[AccessKey]:
     """
     state, actor = context.state, context.actor
     users.require_person(actor)
-    own = state.access_keys.of_user[actor.id]
-    if len(own) >= MAX_KEYS:
+    access_keys = state.access_keys.of_user[actor.id]
+    if len(access_keys) >= MAX_KEYS:
         raise Refused(f"You can have at most {MAX_KEYS} keys. Revoke one that you no longer use.")
     name = _name(new.name)
-    if any(key.name.casefold() == name.casefold() for key in own):
+    if any(key.name.casefold() == name.casefold() for key in access_keys):
         raise Refused("You already have a key or an agent with this name.")
     if new.expires_at and new.expires_at <= context.now:
         raise Refused("The key would already be expired.")
@@ -113,10 +113,10 @@ def create_for_client(context: CommandContext, agent: str, digest: str) -> Decis
     If there are too many keys, the least recently used of a client ends. Raise Refused if there is
     none.
     """
-    own = context.state.access_keys.of_user[context.actor.id]
+    access_keys = context.state.access_keys.of_user[context.actor.id]
     ended: list[AccessKeysEnded] = []
-    if len(own) >= MAX_KEYS:
-        of_clients = [key for key in own if key.is_of_client]
+    if len(access_keys) >= MAX_KEYS:
+        of_clients = [key for key in access_keys if key.is_of_client]
         if not of_clients:
             raise Refused(f"You have {MAX_KEYS} keys. Revoke one that you no longer use.")
         oldest = min(of_clients, key=lambda key: (max(key.used_at, key.created_at), key.id))
@@ -124,7 +124,7 @@ def create_for_client(context: CommandContext, agent: str, digest: str) -> Decis
     key = AccessKey(
         id=context.state.access_keys.next_id(),
         user_id=context.actor.id,
-        name=_client_name(agent, {key.name.casefold() for key in own}),
+        name=_client_name(agent, {key.name.casefold() for key in access_keys}),
         digest=digest,
         reach=Reach(may_write=True, channel_ids=None, directs=True),
         created_at=int(context.now),
@@ -174,8 +174,8 @@ def listed(context: CommandContext, user_id: int | None = None) -> Decision[list
     whose = context.actor.id
     if user_id is not None and user_id != whose:
         whose = users.managed_user(context, user_id).id
-    found = context.state.access_keys.of_user[whose]
-    return Decision(sorted(found, key=lambda key: -key.id))
+    access_keys = context.state.access_keys.of_user[whose]
+    return Decision(sorted(access_keys, key=lambda key: -key.id))
 
 
 def end(context: CommandContext, key_id: int) -> Decision[None]:

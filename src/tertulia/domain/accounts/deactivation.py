@@ -121,9 +121,9 @@ def reactivate(context: CommandContext, user_id: int, key: NewApiKey) -> Decisio
         *first,
         reactivated(ahead, target),
         *(
-            IdentityRevised(identity=msgspec.structs.replace(one, is_gone=False))
-            for one in state.identities.of_user[target.id]
-            if one.is_gone
+            IdentityRevised(identity=msgspec.structs.replace(identity, is_gone=False))
+            for identity in state.identities.of_user[target.id]
+            if identity.is_gone
         ),
     ]
     if target.bot is None:

@@ -97,7 +97,8 @@ def test_notification(context: CommandContext, token: str | None) -> Decision[No
     Raise NoSuchPushToken, and otherwise PushNotOffered.
     """
     if token is not None and not any(
-        one.token == token for one in context.state.push_tokens.of_user[context.actor.id]
+        push_token.token == token
+        for push_token in context.state.push_tokens.of_user[context.actor.id]
     ):
         raise NoSuchPushToken()
     raise PushNotOffered()
@@ -111,9 +112,9 @@ def all_tokens_removed(state: State, user_id: int) -> list[PushTokensRemoved]:
 
 def _tokens(context: CommandContext, service: PushService, token: str) -> list[PushToken]:
     return [
-        one
-        for one in context.state.push_tokens.of_user[context.actor.id]
-        if (one.service, one.token) == (service, token)
+        push_token
+        for push_token in context.state.push_tokens.of_user[context.actor.id]
+        if (push_token.service, push_token.token) == (service, token)
     ]
 
 

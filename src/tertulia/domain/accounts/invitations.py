@@ -131,13 +131,13 @@ def invite(
 
 def _addresses(text: str) -> list[str]:
     """Return the addresses in a list, each once, without the names in front of them."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for part in _BETWEEN.split(text):
         named = _NAMED.fullmatch(part.strip())
         address = (named[1] if named else part).strip()
         if address:
-            found.setdefault(address.casefold(), address)
-    return list(found.values())
+            result.setdefault(address.casefold(), address)
+    return list(result.values())
 
 
 def create_link(
@@ -250,7 +250,7 @@ def _made(
 
 def _channels(context: CommandContext, channel_ids: Iterable[int]) -> tuple[int, ...]:
     state, actor = context.state, context.actor
-    found: dict[int, Channel] = {}
+    channels: dict[int, Channel] = {}
     for channel_id in channel_ids:
         channel = state.channels.get(channel_id)
         if (
@@ -259,29 +259,29 @@ def _channels(context: CommandContext, channel_ids: Iterable[int]) -> tuple[int,
             or not channel_access.sees_channel(state, actor, channel)
         ):
             raise Refused(f"No channel with ID {channel_id} exists. No invitations were sent.")
-        found[channel.id] = channel
-    if not found:
+        channels[channel.id] = channel
+    if not channels:
         return ()
     allowed = {
         channel.id
-        for channel in found.values()
+        for channel in channels.values()
         if channel_access.may_subscribe_others(state, actor, channel)
     }
     permissions.require(
         channel_access.may_add_subscribers_at_all(state, actor) or bool(allowed),
         "You don't have permission to subscribe other people to channels.",
     )
-    for channel in found.values():
+    for channel in channels.values():
         permissions.require(
             channel.is_default or channel.id in allowed,
             f"You don't have permission to subscribe other people to '{channel.name}'.",
         )
-    return tuple(found)
+    return tuple(channels)
 
 
 def _groups(context: CommandContext, group_ids: Iterable[int]) -> tuple[int, ...]:
     state, actor = context.state, context.actor
-    found: dict[int, UserGroup] = {}
+    groups: dict[int, UserGroup] = {}
     for group_id in group_ids:
         group = state.groups.get(group_id)
         if group is None or group.deactivated:
@@ -290,8 +290,8 @@ def _groups(context: CommandContext, group_ids: Iterable[int]) -> tuple[int, ...
             permissions.may_add_members(state, actor, group),
             f"You don't have permission to add members to '{group.name}'.",
         )
-        found[group.id] = group
-    return tuple(found)
+        groups[group.id] = group
+    return tuple(groups)
 
 
 def _mail(invitation: Invitation, site: str) -> Mail:
@@ -302,7 +302,7 @@ def _mail(invitation: Invitation, site: str) -> Mail:
 
 def sent_today(state: State, now: float) -> int:
     """Return the number of invitations that were emailed in the last 24 hours."""
-    return sum(at > now - DAY for one in state.invitations for at in one.sent_at)
+    return sum(at > now - DAY for invitation in state.invitations for at in invitation.sent_at)
 
 
 # Managing
@@ -311,8 +311,12 @@ def sent_today(state: State, now: float) -> int:
 def visible_to(state: State, viewer: User, now: float) -> list[Invitation]:
     """Return the usable invitations that the viewer manages, oldest first."""
     return sorted(
-        (one for one in state.invitations if admission.is_managed(state, one, viewer, now)),
-        key=lambda one: one.id,
+        (
+            invitation
+            for invitation in state.invitations
+            if admission.is_managed(state, invitation, viewer, now)
+        ),
+        key=lambda invitation: invitation.id,
     )
 
 

@@ -178,12 +178,12 @@ def after_sending(context: CommandContext, sent: MessageSent) -> list[UserTopicC
         and _settings(state, user_id).automatically_follow_topics_where_mentioned
     }
     occasions = {PARTICIPATING, SENDING, BEGINNING} if is_first else {PARTICIPATING, SENDING}
-    own = _wanted(state, message.sender_id, channel, occasions)
+    visibility = _wanted(state, message.sender_id, channel, occasions)
     if sent.flags.get(message.sender_id, Flag(0)) & Flag.MENTIONED and (
         _settings(state, message.sender_id).automatically_follow_topics_where_mentioned
     ):
-        own = Visibility.FOLLOWED
-    wanted[message.sender_id] = own
+        visibility = Visibility.FOLLOWED
+    wanted[message.sender_id] = visibility
     return _raised(state, channel, message.topic, wanted, context.now)
 
 
@@ -200,7 +200,9 @@ def after_moving(
     target = state.channels[moved.new_channel_id]
     key = topic_key(moved.new_topic)
     changes = []
-    for old in (one for place in moved.emptied for one in state.user_topics.of_topic[place]):
+    for old in (
+        user_topic for place in moved.emptied for user_topic in state.user_topics.of_topic[place]
+    ):
         changes.append(
             _changed(state, old.user_id, old.channel_id, old.name, Visibility.INHERIT, now)
         )

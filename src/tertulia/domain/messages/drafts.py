@@ -67,8 +67,8 @@ def listed(context: CommandContext) -> Decision[list[SavedDraft]]:
     off."""
     _require_synchronized(context)
     actor = context.actor
-    own = of_user(context.state, actor.id)
-    return Decision([draft for draft in own if _is_reached(actor, draft)])
+    drafts = of_user(context.state, actor.id)
+    return Decision([draft for draft in drafts if _is_reached(actor, draft)])
 
 
 def of_user(state: State, user_id: int) -> list[SavedDraft]:

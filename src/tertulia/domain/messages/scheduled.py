@@ -104,9 +104,11 @@ def own(state: State, user: User, scheduled_id: int) -> ScheduledMessage:
 def of_user(state: State, user: User) -> list[ScheduledMessage]:
     """Return a user's scheduled messages in the order of their times."""
     reached = [
-        one for one in state.scheduled_messages.of_user[user.id] if user.reaches(one.channel_id)
+        scheduled
+        for scheduled in state.scheduled_messages.of_user[user.id]
+        if user.reaches(scheduled.channel_id)
     ]
-    return sorted(reached, key=lambda one: (one.deliver_at, one.id))
+    return sorted(reached, key=lambda scheduled: (scheduled.deliver_at, scheduled.id))
 
 
 def author(state: State, scheduled: ScheduledMessage) -> User:
@@ -177,7 +179,7 @@ def require_text_room(
     kept: Iterable[ScheduledMessage | Reminder], added: ScheduledMessage | Reminder
 ) -> None:
     """Raise Refused if a person's scheduled messages, or reminders, become too large."""
-    size = sum(len(one.content) + len(one.rendered) for one in kept if one.id != added.id)
+    size = sum(len(item.content) + len(item.rendered) for item in kept if item.id != added.id)
     if size + len(added.content) + len(added.rendered) > MAX_TEXT:
         raise Refused(
             "Your scheduled messages or reminders take up too much space. Delete some of them,"
@@ -286,7 +288,9 @@ def delete_reminder(context: CommandContext, reminder_id: int) -> Decision[None]
 
 def reminders_of(state: State, user_id: int) -> list[Reminder]:
     """Return a user's reminders in the order of their times."""
-    return sorted(state.reminders.of_user[user_id], key=lambda one: (one.deliver_at, one.id))
+    return sorted(
+        state.reminders.of_user[user_id], key=lambda reminder: (reminder.deliver_at, reminder.id)
+    )
 
 
 def deliver_reminder(

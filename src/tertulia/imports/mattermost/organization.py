@@ -92,7 +92,7 @@ class OrganizationReader:
     @property
     def name(self) -> str:
         """The organization's name: the first team's."""
-        return next((clean(_title(one)) for one in self._teams.values()), "Mattermost")
+        return next((clean(_title(team)) for team in self._teams.values()), "Mattermost")
 
     def add(self, line: BulkLine) -> None:
         """Add a line, unless it's of another team."""
@@ -118,13 +118,13 @@ class OrganizationReader:
             return
         if not self._seen_teams:
             raise SourceError("The export has no teams.")
-        found = ", ".join(self._seen_teams[:20])
-        raise SourceError(f"The export has no team named '{self._team}'. It has: {found}.")
+        result = ", ".join(self._seen_teams[:20])
+        raise SourceError(f"The export has no team named '{self._team}'. It has: {result}.")
 
     def people(self) -> KnownPeople:
-        bots = {one.username for one in self._bots}
-        users = {one.username for one in self._users}
-        members = {one.username for one in self._users if self._is_member(one)}
+        bots = {bot.username for bot in self._bots}
+        users = {user.username for user in self._users}
+        members = {user.username for user in self._users if self._is_member(user)}
         members_of: dict[str, set[str]] = {}
         for user in self._users:
             for key, _ in self._memberships(user):
@@ -133,28 +133,28 @@ class OrganizationReader:
             known=frozenset(users | bots),
             members=frozenset(members | bots),
             channels=frozenset(map(_key, self._channels)),
-            private=frozenset(_key(one) for one in self._channels if one.type == "P"),
+            private=frozenset(_key(channel) for channel in self._channels if channel.type == "P"),
             teams=frozenset(self._teams),
             members_of={key: frozenset(some) for key, some in members_of.items()},
         )
 
     def _is_member(self, user: BulkUser) -> bool:
-        return not self._team or any(one.name in self._teams for one in user.teams or ())
+        return not self._team or any(team.name in self._teams for team in user.teams or ())
 
     def _memberships(self, user: BulkUser) -> Iterator[tuple[str, BulkChannelMembership]]:
         """Yield someone's channels, by key."""
         for team in user.teams or ():
             if team.name in self._teams:
-                for one in team.channels or ():
-                    yield f"{team.name}/{one.name}", one
+                for channel in team.channels or ():
+                    yield f"{team.name}/{channel.name}", channel
 
     def note_reading(self, unread: UnreadMarks) -> None:
         """Note when people last read their conversations."""
         for user in self._users:
             if user.delete_at or not self._is_member(user):
                 continue
-            for key, one in self._memberships(user):
-                unread.read(key, user.username, (one.last_viewed_at or 0) // 1000)
+            for key, item in self._memberships(user):
+                unread.read(key, user.username, (item.last_viewed_at or 0) // 1000)
         for direct in self._directs:
             people = tuple(_members(direct))
             for participant in direct.participants or ():
@@ -167,7 +167,7 @@ class OrganizationReader:
         self, findings: Findings, report: ImportReport, placed: Placed
     ) -> SourceOrganization:
         """Return everything. `placed` finds a file of the export."""
-        require_unique([*(one.username for one in self._users)], "people")
+        require_unique([*(user.username for user in self._users)], "people")
         require_unique(list(map(_key, self._channels)), "channels")
         teams = list(self._teams.values())
         people = list(self._people(findings, report, placed))
@@ -185,8 +185,8 @@ class OrganizationReader:
             folders=()
             if is_single
             else tuple(
-                SourceFolder(key=one.name, name=clean(_title(one)), order=order)
-                for order, one in enumerate(teams)
+                SourceFolder(key=team.name, name=clean(_title(team)), order=order)
+                for order, team in enumerate(teams)
             ),
             channels=tuple(self._channel_records(findings)),
             subscriptions=tuple(self._subscriptions(people)),
@@ -202,32 +202,32 @@ class OrganizationReader:
         )
 
     def _report_rest(self, report: ImportReport) -> None:
-        left = [one.username for one in self._users if not self._is_member(one)]
+        left = [user.username for user in self._users if not self._is_member(user)]
         for name in left:
             report.skip("people", "They aren't members of the team.", name)
-        favorites = sum(len(one.favorited_by or ()) for one in self._directs)
+        favorites = sum(len(direct.favorited_by or ()) for direct in self._directs)
         if favorites:
             reason = "Direct messages can't be pinned here."
             report.skip("favorite direct messages", reason, number=favorites)
-        for one in self._directs:
-            if (one.header or "").strip():
+        for direct in self._directs:
+            if (direct.header or "").strip():
                 reason = "Direct messages have no headers here."
-                report.skip("headers of direct messages", reason, clean(one.header or ""))
+                report.skip("headers of direct messages", reason, clean(direct.header or ""))
 
     def _people(
         self, findings: Findings, report: ImportReport, placed: Placed
     ) -> Iterator[SourceUser]:
-        users = {one.username: one for one in self._users}
+        users = {user.username: user for user in self._users}
         administrators = [
-            one.username
-            for one in self._users
-            if "system_admin" in _words(one.roles) and not one.delete_at and self._is_member(one)
+            user.username
+            for user in self._users
+            if "system_admin" in _words(user.roles) and not user.delete_at and self._is_member(user)
         ]
         if not administrators:
             administrators = [
-                one.username
-                for one in self._users
-                if not one.delete_at and "team_admin" in self._team_roles(one)
+                user.username
+                for user in self._users
+                if not user.delete_at and "team_admin" in self._team_roles(user)
             ]
             for name in administrators:
                 reason = (
@@ -261,7 +261,7 @@ class OrganizationReader:
 
     def _team_roles(self, user: BulkUser) -> list[str]:
         teams: list[BulkTeamMembership] = [t for t in user.teams or () if t.name in self._teams]
-        return [role for one in teams for role in _words(one.roles)]
+        return [role for team in teams for role in _words(team.roles)]
 
     def _role(self, user: BulkUser, is_owner: bool) -> Role:
         roles, team_roles = _words(user.roles), self._team_roles(user)
@@ -280,12 +280,12 @@ class OrganizationReader:
         self, user: BulkUser, is_owner: bool, placed: Placed, *, is_active: bool = True
     ) -> SourceUser:
         nickname = clean(user.nickname or "").strip()
-        own = clean(f"{user.first_name or ''} {user.last_name or ''}").strip()
+        full_name = clean(f"{user.first_name or ''} {user.last_name or ''}").strip()
         props = user.notify_props or BulkNotifyProps()
         profile = {_NICKNAME: nickname, _POSITION: clean(user.position or "").strip()}
         return SourceUser(
             key=user.username,
-            full_name=own or nickname or user.username,
+            full_name=full_name or nickname or user.username,
             address=clean(user.email or ""),
             role=self._role(user, is_owner),
             is_active=is_active and not user.delete_at,
@@ -308,41 +308,43 @@ class OrganizationReader:
 
     def _channel_records(self, findings: Findings) -> Iterator[SourceChannel]:
         shown: dict[str, int] = {}
-        for one in self._channels:
-            name = _title(one).strip().casefold()
+        for channel in self._channels:
+            name = _title(channel).strip().casefold()
             shown[name] = shown.get(name, 0) + 1
         administrators: dict[str, list[str]] = {}
         for user in self._users:
             for key, membership in self._memberships(user):
                 if "channel_admin" in _words(membership.roles):
                     administrators.setdefault(key, []).append(user.username)
-        for one in self._channels:
-            key, name = _key(one), clean(_title(one)).strip()
-            if shown[_title(one).strip().casefold()] > 1:
-                name = f"{clean(_title(self._teams[one.team]))} / {name}"
-            texts = (" ".join(clean(text or "").split()) for text in (one.purpose, one.header))
+        for channel in self._channels:
+            key, name = _key(channel), clean(_title(channel)).strip()
+            if shown[_title(channel).strip().casefold()] > 1:
+                name = f"{clean(_title(self._teams[channel.team]))} / {name}"
+            texts = (
+                " ".join(clean(text or "").split()) for text in (channel.purpose, channel.header)
+            )
             holders = Holders(people=tuple(administrators.get(key, ())))
             yield SourceChannel(
                 key=key,
                 name=name[: names.MAX_CHANNEL_NAME],
                 description=" · ".join(text for text in texts if text),
                 created_at=findings.began.get(key, 0),
-                is_private=one.type == "P",
-                is_archived=bool(one.deleted_at),
-                is_default=one.type != "P" and one.name in DEFAULT_CHANNELS,
-                folder=None if len(self._teams) == 1 else one.team,
+                is_private=channel.type == "P",
+                is_archived=bool(channel.deleted_at),
+                is_default=channel.type != "P" and channel.name in DEFAULT_CHANNELS,
+                folder=None if len(self._teams) == 1 else channel.team,
                 permissions={"can_administer_channel_group": holders} if holders.people else {},
             )
 
     def _subscriptions(self, people: list[SourceUser]) -> Iterator[SourceSubscription]:
-        keys = {one.key for one in people}
+        keys = {person.key for person in people}
         channels = set(map(_key, self._channels))
         for user in self._users:
             if user.username not in keys:
                 continue
-            for key, one in self._memberships(user):
+            for key, item in self._memberships(user):
                 if key in channels:
-                    props = one.notify_props or BulkNotifyProps()
+                    props = item.notify_props or BulkNotifyProps()
                     chosen = {"all": True, "none": False, "mention": False}
                     given = {
                         "desktop_notifications": chosen.get(props.desktop or ""),
@@ -353,26 +355,26 @@ class OrganizationReader:
                         channel=key,
                         user=user.username,
                         is_muted=props.mark_unread == "mention",
-                        pin_to_top=bool(one.favorite),
+                        pin_to_top=bool(item.favorite),
                         settings={n: value for n, value in given.items() if value is not None},
                     )
 
     def _emoji_records(self, report: ImportReport, placed: Placed) -> Iterator[SourceEmoji]:
-        for one in self._emoji.values():
-            name = one.name.lower()
+        for emoji in self._emoji.values():
+            name = emoji.name.lower()
             if not _EMOJI_NAME.fullmatch(name) or len(name) > 100:
-                report.skip("custom emoji", "The name isn't allowed here.", one.name)
+                report.skip("custom emoji", "The name isn't allowed here.", emoji.name)
                 continue
-            place = placed(one.image) or one.image
-            yield SourceEmoji(key=f":{one.name}:", name=name, file=SourceFile(place=place))
+            place = placed(emoji.image) or emoji.image
+            yield SourceEmoji(key=f":{emoji.name}:", name=name, file=SourceFile(place=place))
 
 
 def _key(channel: BulkChannel) -> str:
     return f"{channel.team}/{channel.name}"
 
 
-def _title(one: BulkTeam | BulkChannel) -> str:
-    return one.display_name or one.name
+def _title(item: BulkTeam | BulkChannel) -> str:
+    return item.display_name or item.name
 
 
 def _words(text: str | None) -> list[str]:
@@ -380,7 +382,10 @@ def _words(text: str | None) -> list[str]:
 
 
 def _members(direct: BulkDirectChannel) -> set[str]:
-    return {*(direct.members or ()), *(one.username for one in direct.participants or ())}
+    return {
+        *(direct.members or ()),
+        *(participant.username for participant in direct.participants or ()),
+    }
 
 
 def _picture(path: str | None, placed: Placed) -> SourceFile | None:
@@ -389,34 +394,34 @@ def _picture(path: str | None, placed: Placed) -> SourceFile | None:
 
 
 def _settings(user: BulkUser, props: BulkNotifyProps) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     language = (user.locale or "").lower().replace("_", "-")
-    for one in (language, language.partition("-")[0]):
-        if one in LANGUAGES:
-            found["default_language"] = one
+    for text in (language, language.partition("-")[0]):
+        if text in LANGUAGES:
+            settings["default_language"] = text
             break
     if user.military_time in {"true", "false"}:
-        found["twenty_four_hour_time"] = user.military_time == "true"
+        settings["twenty_four_hour_time"] = user.military_time == "true"
     if props.desktop == "all":
-        found["enable_channel_desktop_notifications"] = True
+        settings["enable_channel_desktop_notifications"] = True
     elif props.desktop == "none":
-        found["enable_desktop_notifications"] = False
+        settings["enable_desktop_notifications"] = False
     if props.mobile == "all":
-        found["enable_channel_push_notifications"] = True
+        settings["enable_channel_push_notifications"] = True
     elif props.mobile == "none":
-        found["enable_offline_push_notifications"] = False
+        settings["enable_offline_push_notifications"] = False
     if props.email == "false":
-        found["enable_offline_email_notifications"] = False
+        settings["enable_offline_email_notifications"] = False
     if props.channel == "false":
-        found["wildcard_mentions_notify"] = False
-    return found
+        settings["wildcard_mentions_notify"] = False
+    return settings
 
 
 def _alert_words(user: BulkUser, props: BulkNotifyProps) -> tuple[str, ...]:
     """Return the words that notify someone, without their user name, which mentions them here."""
-    own = {user.username, f"@{user.username}"}
-    words = (clean(one).strip() for one in (props.mention_keys or "").split(","))
-    return tuple(dict.fromkeys(w[:100] for w in words if w and w.lower() not in own))[:100]
+    names = {user.username, f"@{user.username}"}
+    words = (clean(text).strip() for text in (props.mention_keys or "").split(","))
+    return tuple(dict.fromkeys(w[:100] for w in words if w and w.lower() not in names))[:100]
 
 
 def _status(user: BulkUser) -> SourceStatus | None:

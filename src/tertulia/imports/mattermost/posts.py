@@ -61,25 +61,25 @@ class PostConverter:
             return
         replies = post.replies or []
         thread = str(number) if replies else ""
-        for one in (post, *replies):
-            self._add(one, post.team, channel=channel, thread=thread)
+        for reply in (post, *replies):
+            self._add(reply, post.team, channel=channel, thread=thread)
 
     def add_direct_post(self, post: BulkPost) -> None:
         """Add a direct message and its replies."""
         people = tuple(sorted({*(post.channel_members or ()), post.user}))
-        if not all(self._people.has(one) for one in people):
+        if not all(self._people.has(person) for person in people):
             reason = "They are between people of other teams."
             self._report.skip("direct messages", reason, number=_count(post))
             return
-        if not all(self._know(one) for one in people):
+        if not all(self._know(person) for person in people):
             return
         if post.replies:
             self._report.change(
                 "threads of direct messages",
                 "Direct messages have no topics here: replies come in the order of time.",
             )
-        for one in (post, *(post.replies or ())):
-            self._add(one, "", people=people)
+        for reply in (post, *(post.replies or ())):
+            self._add(reply, "", people=people)
 
     def _know(self, name: str) -> bool:
         """Note a person who isn't in the export. Return whether there's room for them."""
@@ -115,11 +115,11 @@ class PostConverter:
         self._converter.begin()
         texts = [self._text(post, kind, team)]
         texts += [
-            card(one, lambda text: self._converter.markdown(text, team))
-            for one in parts_in(props, "attachments")
+            card(fields, lambda text: self._converter.markdown(text, team))
+            for fields in parts_in(props, "attachments")
         ]
         files, links = self._files(post, at)
-        content = "\n".join(one for one in (*texts, *links) if one.strip())
+        content = "\n".join(text for text in (*texts, *links) if text.strip())
         if not content.strip():
             self._report.skip("messages", "The message is empty.", kind)
             return
@@ -184,19 +184,19 @@ class PostConverter:
         return (SourceEdit(at=at // 1000, user=post.user),)
 
     def _reactions(self, given: Sequence[BulkReaction]) -> tuple[SourceReaction, ...]:
-        found: dict[tuple[str, str], SourceReaction] = {}
-        for one in given:
-            reaction = reaction_named(one.user, one.emoji_name)
-            found.setdefault((one.user, reaction.code), reaction)
-        return tuple(found.values())
+        reactions: dict[tuple[str, str], SourceReaction] = {}
+        for bulk_reaction in given:
+            reaction = reaction_named(bulk_reaction.user, bulk_reaction.emoji_name)
+            reactions.setdefault((bulk_reaction.user, reaction.code), reaction)
+        return tuple(reactions.values())
 
     def _files(self, post: BulkPost, at: int) -> tuple[list[SourceAttachment], list[str]]:
         """Return a post's files, and the lines that link them."""
         files: list[SourceAttachment] = []
         lines: list[str] = []
-        for one in (post.attachments or ())[:MAX_FILES]:
-            name = display_name(clean(one.path))
-            place = self._place(one.path)
+        for bulk_file_reference in (post.attachments or ())[:MAX_FILES]:
+            name = display_name(clean(bulk_file_reference.path))
+            place = self._place(bulk_file_reference.path)
             if place is None:
                 reason = "The file isn't in the export. Create it with attachments."
                 self._report.skip("files", reason, name)

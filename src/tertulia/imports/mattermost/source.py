@@ -142,15 +142,15 @@ class MattermostExport:
 
 
 def _lines_in(directory: Path) -> Path:
-    found = sorted(one for one in directory.iterdir() if one.suffix in _LINE_FILES)
-    if len(found) == 1:
-        return found[0]
-    if not found:
+    paths = sorted(path for path in directory.iterdir() if path.suffix in _LINE_FILES)
+    if len(paths) == 1:
+        return paths[0]
+    if not paths:
         raise SourceError(
             "The export has no .jsonl file, so it isn't a bulk export of Mattermost. Create one"
             " with `mmctl export create`."
         )
-    names = ", ".join(one.name for one in found[:5])
+    names = ", ".join(path.name for path in paths[:5])
     raise SourceError(f"The export has several files with lines ({names}). Name one of them.")
 
 

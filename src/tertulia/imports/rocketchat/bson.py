@@ -33,7 +33,7 @@ def documents(
     Times are integers, in milliseconds since 1970; object IDs are hexadecimal texts. Raises
     BadBson.
     """
-    encoded = None if wanted is None else frozenset(one.encode() for one in wanted)
+    encoded = None if wanted is None else frozenset(text.encode() for text in wanted)
     offset = 0
     while header := file.read(4):
         length = _INT32.unpack(header)[0] if len(header) == 4 else 0
@@ -57,7 +57,7 @@ def _document(
     """Decode the document between two positions."""
     if depth > MAX_DEPTH:
         raise BadBson("documents are nested too deeply")
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     at, last = begin + 4, end - 1
     while at < last:
         kind = data[at]
@@ -74,9 +74,9 @@ def _document(
             raise IndexError
         if wanted is None or encoded in wanted:
             name = encoded.decode("utf-8", "replace")
-            found[name] = _value(data, at, size, kind, depth)
+            result[name] = _value(data, at, size, kind, depth)
         at += size
-    return found
+    return result
 
 
 def _size(data: bytes, at: int, kind: int, last: int) -> int:

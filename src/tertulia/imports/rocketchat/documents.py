@@ -130,7 +130,7 @@ def read_documents(
 ) -> Iterator[Document]:
     """Yield the documents of a collection. Those that aren't as Rocket.Chat stores them are given
     to `skip`, as text. Raises SourceError."""
-    wanted = frozenset(one.encode_name for one in fields(kind))
+    wanted = frozenset(field.encode_name for field in fields(kind))
     for document in dump.read(collection, wanted):
         try:
             yield msgspec.convert(document, kind)

@@ -36,22 +36,22 @@ _DATE: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?)(?:Z|\
 
 def dump_directory(directory: Path) -> Path:
     """Return the directory with the collections, somewhere below. Raises SourceError."""
-    found = [
+    paths = [
         place
         for depth in range(_DEEPEST)
         for ending in _ENDINGS
         for place in sorted(directory.glob("*/" * depth + f"users{ending}"))
-        if any((place.parent / f"rocketchat_message{one}").exists() for one in _ENDINGS)
+        if any((place.parent / f"rocketchat_message{item}").exists() for item in _ENDINGS)
     ]
-    if not found:
+    if not paths:
         raise SourceError(
             "The export has no collections `users` and `rocketchat_message`, so it isn't a dump of"
             " Rocket.Chat's database. Create one with `mongodump`."
         )
-    if len({one.parent for one in found}) > 1:
-        names = ", ".join(str(one.parent.relative_to(directory)) for one in found[:5])
+    if len({path.parent for path in paths}) > 1:
+        names = ", ".join(str(path.parent.relative_to(directory)) for path in paths[:5])
         raise SourceError(f"The export has several databases ({names}). Name one's directory.")
-    return found[0].parent
+    return paths[0].parent
 
 
 def require_directory_dump(path: Path) -> None:
@@ -130,12 +130,12 @@ def _json_lines(
             raise BadBson("it's one list; run mongoexport without --jsonArray")
         if line.strip():
             try:
-                found = msgspec.json.decode(line)
+                decoded = msgspec.json.decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 raise BadBson(f"the line at byte {offset} isn't JSON") from error
-            if not isinstance(found, dict):
+            if not isinstance(decoded, dict):
                 raise BadBson(f"the line at byte {offset} isn't an object")
-            kept = {n: v for n, v in found.items() if wanted is None or n in wanted}
+            kept = {n: v for n, v in decoded.items() if wanted is None or n in wanted}
             yield offset, {name: _plain(value) for name, value in kept.items()}
         offset += len(line)
 
@@ -143,11 +143,11 @@ def _json_lines(
 def _plain(value: Any) -> Any:
     """Return a value of MongoDB's extended JSON as `documents` does."""
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if not isinstance(value, dict):
         return value
     if not value or not next(iter(value)).startswith("$"):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: _plain(item) for name, item in value.items()}
     name, given = next(iter(value.items()))
     try:
         if name == "$date":
@@ -225,8 +225,8 @@ class GridFiles:
         database = self._connected()
         if database is None:
             return ""
-        found = database.execute("SELECT store FROM stores WHERE file = ?", (file_id,)).fetchone()
-        return "" if found is None else found[0]
+        result = database.execute("SELECT store FROM stores WHERE file = ?", (file_id,)).fetchone()
+        return "" if result is None else result[0]
 
     def open(self, bucket: str, file_id: str) -> BinaryIO:
         """Open a file. Raises FileNotFoundError."""

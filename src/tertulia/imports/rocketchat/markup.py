@@ -77,11 +77,11 @@ class RocketChatMarkup:
             return f"\x01{len(kept) - 1}\x01"
 
         def bare(match: re.Match[str]) -> str:
-            found = _MESSAGE.match(match[0])
-            if found is None:
+            result = _MESSAGE.match(match[0])
+            if result is None:
                 return keep(match[0])
-            end = match[0][found.end() :]
-            return keep(f"[message]({self.message_url(found[0])})") + end
+            end = match[0][result.end() :]
+            return keep(f"[message]({self.message_url(result[0])})") + end
 
         # URLs come away first, since what is in them isn't markup.
         if "://" in text:

@@ -101,7 +101,7 @@ class RocketMessageConverter:
             self._report.skip("notices", _NOTICE, f"{message.t} {references.clean(text)}")
         elif at is None:
             self._report.skip("messages", "The time isn't valid.", references.clean(text))
-        elif self._know(message.u) and all(self._know_key(one) for one in place.people):
+        elif self._know(message.u) and all(self._know_key(person) for person in place.people):
             self._add(message, place, at)
 
     def _know(self, person: RocketPerson) -> bool:
@@ -125,7 +125,7 @@ class RocketMessageConverter:
         quotes, others = self._attachments(message)
         files, links = self._files(message, at)
         written = self._markup.markdown(self._markup.without_quotes(text) if quotes else text)
-        content = "\n".join(one for one in (*quotes, written, *others, *links) if one.strip())
+        content = "\n".join(quote for quote in (*quotes, written, *others, *links) if quote.strip())
         if not content.strip():
             self._report.skip("messages", "The message is empty.", message.id)
             return
@@ -168,11 +168,11 @@ class RocketMessageConverter:
         flags: dict[Key, Flag] = dict.fromkeys(
             sorted(self._markup.mentioned & members), Flag.MENTIONED
         )
-        for one in message.starred or ():
-            if one.id in members:
-                flags[one.id] = flags.get(one.id, Flag(0)) | Flag.STARRED
+        for person in message.starred or ():
+            if person.id in members:
+                flags[person.id] = flags.get(person.id, Flag(0)) | Flag.STARRED
             elif not place.is_private:
-                flags[one.id] = Flag.STARRED | Flag.RECORD
+                flags[person.id] = Flag.STARRED | Flag.RECORD
         return flags
 
     def _edits(self, message: RocketMessage) -> tuple[SourceEdit, ...]:
@@ -204,24 +204,24 @@ class RocketMessageConverter:
         """Return the quotes of other messages, and the other attachments but files."""
         quotes: list[str] = []
         others: list[str] = []
-        for one in parts_in({"attachments": message.attachments}, "attachments"):
-            if text_in(one, "message_link"):
-                quotes.append(self._quote(one))
-            elif text_in(one, "type") == "file" or text_in(one, "title_link").startswith(
+        for fields in parts_in({"attachments": message.attachments}, "attachments"):
+            if text_in(fields, "message_link"):
+                quotes.append(self._quote(fields))
+            elif text_in(fields, "type") == "file" or text_in(fields, "title_link").startswith(
                 "/file-upload/"
             ):
-                others.append(self._markup.markdown(text_in(one, "description")))
+                others.append(self._markup.markdown(text_in(fields, "description")))
             else:
-                others.append(card(one, self._markup.markdown))
+                others.append(card(fields, self._markup.markdown))
         return quotes, others
 
     def _quote(self, attachment: Mapping[str, Any]) -> str:
         """Return a quoted message as a quote. Quotes in it are left out."""
         text = self._markup.without_quotes(text_in(attachment, "text"))
         nested = [
-            text_in(one, "description") or text_in(one, "title")
-            for one in parts_in(attachment, "attachments")
-            if not text_in(one, "message_link")
+            text_in(fields, "description") or text_in(fields, "title")
+            for fields in parts_in(attachment, "attachments")
+            if not text_in(fields, "message_link")
         ]
         # Those mentioned in a quote aren't mentioned by the message.
         mentioned = self._markup.mentioned.copy()

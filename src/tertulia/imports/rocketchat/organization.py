@@ -60,24 +60,24 @@ class RocketOrganizationReader:
         self._grid = grid
         self._report = report
         self._settings = {
-            one["_id"]: one.get("value")
-            for one in dump.read("rocketchat_settings", {"_id", "value"})
-            if one.get("_id") == "Site_Name"
+            fields["_id"]: fields.get("value")
+            for fields in dump.read("rocketchat_settings", {"_id", "value"})
+            if fields.get("_id") == "Site_Name"
         }
         self.users = list(self._read_users())
-        require_unique([one.key for one in self.users], "people")
+        require_unique([user.key for user in self.users], "people")
         self.teams = list(read_documents(dump, "rocketchat_team", RocketTeam, self._bad("teams")))
-        require_unique([one.id for one in self.teams], "teams")
+        require_unique([team.id for team in self.teams], "teams")
         rooms = list(read_documents(dump, "rocketchat_room", RocketRoom, self._bad("rooms")))
-        require_unique([one.id for one in rooms], "rooms")
-        self._rooms = {one.id: one for one in rooms}
+        require_unique([room.id for room in rooms], "rooms")
+        self._rooms = {room.id: room for room in rooms}
         self._members: dict[str, set[str]] = {}
         self._leaders: dict[str, list[str]] = {}
-        for one in self._subscriptions(self._bad("subscriptions")):
-            self._members.setdefault(one.rid, set()).add(one.u.id)
-            if _LEADERS & set(one.roles or ()):
-                self._leaders.setdefault(one.rid, []).append(one.u.id)
-        self.places = {one.id: self._place(one) for one in rooms}
+        for subscription in self._subscriptions(self._bad("subscriptions")):
+            self._members.setdefault(subscription.rid, set()).add(subscription.u.id)
+            if _LEADERS & set(subscription.roles or ()):
+                self._leaders.setdefault(subscription.rid, []).append(subscription.u.id)
+        self.places = {room.id: self._place(room) for room in rooms}
 
     @property
     def name(self) -> str:
@@ -92,21 +92,26 @@ class RocketOrganizationReader:
     def rooms_by_name(self) -> dict[str, str]:
         """Return the keys of channels by the names that messages link."""
         return {
-            one.name: one.id
-            for one in self._rooms.values()
-            if one.name and self._is_channel(one.id)
+            room.name: room.id
+            for room in self._rooms.values()
+            if room.name and self._is_channel(room.id)
         }
 
     def note_reading(self, unread: UnreadMarks) -> None:
         """Note when people last read their rooms."""
-        active = {one.key for one in self.users if one.is_active}
-        for one in self._subscriptions(lambda _: None):
-            place = self.places.get(one.rid)
-            has_unread = one.alert or one.unread
-            if place is None or place.discussion or not has_unread or one.u.id not in active:
+        active = {user.key for user in self.users if user.is_active}
+        for subscription in self._subscriptions(lambda _: None):
+            place = self.places.get(subscription.rid)
+            has_unread = subscription.alert or subscription.unread
+            if (
+                place is None
+                or place.discussion
+                or not has_unread
+                or subscription.u.id not in active
+            ):
                 continue
             key = place.channel if place.channel is not None else place.people
-            unread.read(key, one.u.id, (milliseconds(one.ls) or 0) // 1000)
+            unread.read(key, subscription.u.id, (milliseconds(subscription.ls) or 0) // 1000)
 
     def _bad(self, kind: str) -> Any:
         return lambda sample: self._report.skip(kind, _MALFORMED, sample)
@@ -174,63 +179,73 @@ class RocketOrganizationReader:
         return found
 
     def _people_of(self, room: RocketRoom) -> tuple[Key, ...]:
-        keys = room.uids or [self._names[one] for one in room.usernames or () if one in self._names]
+        keys = room.uids or [
+            self._names[username] for username in room.usernames or () if username in self._names
+        ]
         return tuple(sorted(set(keys) or self._members.get(room.id, set())))
 
     def _channels(self) -> Iterator[SourceChannel]:
-        teams = {one.id for one in self.teams}
-        for one in self._rooms.values():
-            place = self.places[one.id]
+        teams = {team.id for team in self.teams}
+        for room in self._rooms.values():
+            place = self.places[room.id]
             if place.discussion:
-                self._report.change("discussions", "They are topics of their channel.", _title(one))
-            if not self._is_channel(one.id):
+                self._report.change(
+                    "discussions", "They are topics of their channel.", _title(room)
+                )
+            if not self._is_channel(room.id):
                 continue
-            if one.prid:
+            if room.prid:
                 reason = "They aren't in a channel with the same members, so they are channels."
-                self._report.change("discussions", reason, _title(one))
-            leaders = tuple(dict.fromkeys(self._leaders.get(one.id, ())))
+                self._report.change("discussions", reason, _title(room))
+            leaders = tuple(dict.fromkeys(self._leaders.get(room.id, ())))
             permissions: dict[str, Holders] = {}
             if leaders:
                 permissions["can_administer_channel_group"] = Holders(people=leaders)
-            if one.ro:
+            if room.ro:
                 permissions["can_send_message_group"] = Holders(
                     people=leaders, groups=("role:administrators",)
                 )
-            texts = (one.description, one.topic, one.announcement)
+            texts = (room.description, room.topic, room.announcement)
             written = (" ".join(clean(text or "").split()) for text in texts)
             yield SourceChannel(
-                key=one.id,
-                name=_title(one),
+                key=room.id,
+                name=_title(room),
                 description=" · ".join(dict.fromkeys(text for text in written if text)),
-                created_at=(milliseconds(one.ts) or 0) // 1000,
-                creator=one.u.id if one.u else None,
-                is_private=one.t == "p",
-                is_archived=bool(one.archived),
-                is_default=bool(one.default) and one.t == "c",
-                folder=one.team_id if one.team_id in teams else None,
+                created_at=(milliseconds(room.ts) or 0) // 1000,
+                creator=room.u.id if room.u else None,
+                is_private=room.t == "p",
+                is_archived=bool(room.archived),
+                is_default=bool(room.default) and room.t == "c",
+                folder=room.team_id if room.team_id in teams else None,
                 permissions=permissions,
             )
 
     def _subscription_records(self) -> Iterator[SourceSubscription]:
         seen: set[tuple[str, str]] = set()
         favorites = 0
-        for one in self._subscriptions(lambda _: None):
-            place = self.places.get(one.rid)
-            if place is None or place.channel != one.rid or (one.rid, one.u.id) in seen:
-                favorites += bool(one.f)
+        for subscription in self._subscriptions(lambda _: None):
+            place = self.places.get(subscription.rid)
+            if (
+                place is None
+                or place.channel != subscription.rid
+                or (subscription.rid, subscription.u.id) in seen
+            ):
+                favorites += bool(subscription.f)
                 continue
-            seen.add((one.rid, one.u.id))
+            seen.add((subscription.rid, subscription.u.id))
             chosen = {"all": True, "nothing": False, "mentions": False}
             given = {
-                "desktop_notifications": chosen.get(one.desktop_notifications or ""),
-                "push_notifications": chosen.get(one.mobile_push_notifications or ""),
-                "email_notifications": chosen.get(one.email_notifications or ""),
+                "desktop_notifications": chosen.get(subscription.desktop_notifications or ""),
+                "push_notifications": chosen.get(subscription.mobile_push_notifications or ""),
+                "email_notifications": chosen.get(subscription.email_notifications or ""),
             }
             yield SourceSubscription(
-                channel=one.rid,
-                user=one.u.id,
-                is_muted=bool(one.disable_notifications or one.hide_unread_status),
-                pin_to_top=bool(one.f),
+                channel=subscription.rid,
+                user=subscription.u.id,
+                is_muted=bool(
+                    subscription.disable_notifications or subscription.hide_unread_status
+                ),
+                pin_to_top=bool(subscription.f),
                 settings={name: value for name, value in given.items() if value is not None},
             )
         if favorites:
@@ -245,14 +260,14 @@ class RocketOrganizationReader:
         return SourceOrganization(
             name=self.name,
             created_at=min(
-                (one.joined_at for one in self.users if one.joined_at),
+                (user.joined_at for user in self.users if user.joined_at),
                 default=min(findings.began.values(), default=0),
             ),
             users=tuple(users),
             groups=tuple(self._groups()),
             folders=tuple(
-                SourceFolder(key=one.id, name=clean(one.name), order=order)
-                for order, one in enumerate(self.teams)
+                SourceFolder(key=team.id, name=clean(team.name), order=order)
+                for order, team in enumerate(self.teams)
             ),
             channels=tuple(self._channels()),
             subscriptions=tuple(self._subscription_records()),
@@ -273,35 +288,39 @@ class RocketOrganizationReader:
 
     def _groups(self) -> Iterator[SourceGroup]:
         members: dict[str, list[Key]] = {}
-        for one in read_documents(
+        for document in read_documents(
             self._dump, "rocketchat_team_member", RocketTeamMember, self._bad("members of teams")
         ):
-            members.setdefault(one.team_id, []).append(one.user_id)
+            members.setdefault(document.team_id, []).append(document.user_id)
         for team in self.teams:
             people = tuple(dict.fromkeys(members.get(team.id, ())))
             yield SourceGroup(key=team.id, name=clean(team.name), members=people)
 
     def emoji_names(self) -> set[str]:
         """Return the names of custom emoji."""
-        return {one.name for one in self._emoji_records(lambda _: None)}
+        return {record.name for record in self._emoji_records(lambda _: None)}
 
     def _emoji_records(self, skip: Any) -> Iterator[RocketEmoji]:
-        for one in read_documents(self._dump, "rocketchat_custom_emoji", RocketEmoji, skip):
-            for name in dict.fromkeys((one.name, *(one.aliases or ()))):
-                yield RocketEmoji(name=name, extension=f"{one.name}.{one.extension or 'png'}")
+        for document in read_documents(self._dump, "rocketchat_custom_emoji", RocketEmoji, skip):
+            for name in dict.fromkeys((document.name, *(document.aliases or ()))):
+                yield RocketEmoji(
+                    name=name, extension=f"{document.name}.{document.extension or 'png'}"
+                )
 
     def _emoji(self) -> Iterator[SourceEmoji]:
         seen: set[str] = set()
-        for one in self._emoji_records(self._bad("custom emoji")):
-            name = one.name.lower()
+        for record in self._emoji_records(self._bad("custom emoji")):
+            name = record.name.lower()
             if name in seen:
                 continue
             seen.add(name)
             if not _EMOJI_NAME.fullmatch(name) or len(name) > 100:
-                self._report.skip("custom emoji", "The name isn't allowed here.", clean(one.name))
+                self._report.skip(
+                    "custom emoji", "The name isn't allowed here.", clean(record.name)
+                )
                 continue
-            file = SourceFile(place=f"grid/emoji/{one.extension}")
-            yield SourceEmoji(key=f":{one.name}:", name=name, file=file)
+            file = SourceFile(place=f"grid/emoji/{record.extension}")
+            yield SourceEmoji(key=f":{record.name}:", name=name, file=file)
 
 
 def _title(room: RocketRoom) -> str:
@@ -321,13 +340,15 @@ def _person(user: RocketUser, avatar: SourceFile | None) -> SourceUser:
             profile[key] = clean(value or "").strip()[:longest]
     highlights = preferences.get("highlights")
     words = (
-        [one for one in highlights if isinstance(one, str)] if isinstance(highlights, list) else []
+        [highlight for highlight in highlights if isinstance(highlight, str)]
+        if isinstance(highlights, list)
+        else []
     )
     status = clean(user.status_text or "").strip()[:60]
     return SourceUser(
         key=user.id,
         full_name=clean(user.name or "").strip() or clean(user.username or user.id),
-        address=next((clean(one.address or "") for one in user.emails or ()), ""),
+        address=next((clean(email.address or "") for email in user.emails or ()), ""),
         role=Role.MEMBER if is_bot else role,
         is_active=user.active is not False and not user.federated,
         joined_at=(milliseconds(user.created_at) or 0) // 1000,
@@ -343,33 +364,33 @@ def _person(user: RocketUser, avatar: SourceFile | None) -> SourceUser:
 
 def _settings(user: RocketUser, preferences: Mapping[str, Any]) -> dict[str, Any]:
     def given(*names: str) -> Any:
-        return next((preferences[one] for one in names if one in preferences), None)
+        return next((preferences[name] for name in names if name in preferences), None)
 
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     language = (user.language or "").lower().replace("_", "-")
-    for one in (language, language.partition("-")[0]):
-        if one in LANGUAGES:
-            found["default_language"] = one
+    for text in (language, language.partition("-")[0]):
+        if text in LANGUAGES:
+            settings["default_language"] = text
             break
     match given("desktopNotifications"):
         case "all":
-            found["enable_channel_desktop_notifications"] = True
+            settings["enable_channel_desktop_notifications"] = True
         case "nothing":
-            found["enable_desktop_notifications"] = False
+            settings["enable_desktop_notifications"] = False
     match given("pushNotifications", "mobileNotifications"):
         case "all":
-            found["enable_channel_push_notifications"] = True
+            settings["enable_channel_push_notifications"] = True
         case "nothing":
-            found["enable_offline_push_notifications"] = False
+            settings["enable_offline_push_notifications"] = False
     if given("emailNotificationMode") in ("nothing", "disabled"):
-        found["enable_offline_email_notifications"] = False
+        settings["enable_offline_email_notifications"] = False
     clock, enter, theme = given("clockMode"), given("sendOnEnter"), given("themeAppearence")
     if clock in (1, 2):
-        found["twenty_four_hour_time"] = clock == 2
+        settings["twenty_four_hour_time"] = clock == 2
     if enter in ("normal", "alternative"):
-        found["enter_sends"] = enter == "normal"
+        settings["enter_sends"] = enter == "normal"
     if theme in ("dark", "light"):
-        found["color_scheme"] = 2 if theme == "dark" else 3
+        settings["color_scheme"] = 2 if theme == "dark" else 3
     if isinstance(given("convertAsciiEmoji"), bool):
-        found["translate_emoticons"] = given("convertAsciiEmoji")
-    return found
+        settings["translate_emoticons"] = given("convertAsciiEmoji")
+    return settings

@@ -95,7 +95,7 @@ class RocketChatDump:
             findings.name = reader.name
             markup = RocketChatMarkup(
                 reader.people_by_name(),
-                {one.name: one.id for one in reader.teams},
+                {team.name: team.id for team in reader.teams},
                 reader.rooms_by_name(),
                 reader.emoji_names(),
             )
@@ -103,7 +103,7 @@ class RocketChatDump:
             messages = RocketMessageConverter(
                 reader.places,
                 reader.people_by_name(),
-                frozenset(str(one.key) for one in reader.users),
+                frozenset(str(user.key) for user in reader.users),
                 markup,
                 findings,
                 sorter,

@@ -32,7 +32,7 @@ class BlockConverter:
         """Convert a list of blocks. `is_escaped` tells whether `<` is written as `&lt;` in rich
         text, which differs between exports."""
         self._is_escaped = is_escaped
-        return mrkdwn.joined([self._block(one) for one in _first(records(parent, name))])
+        return mrkdwn.joined([self._block(fields) for fields in _first(records(parent, name))])
 
     def _block(self, block: Record) -> str:
         kind = text(block, "type")
@@ -40,14 +40,14 @@ class BlockConverter:
             case "rich_text":
                 return self._rich_text(block)
             case "section":
-                fields = [self._text(one) for one in _first(records(block, "fields"))]
+                fields = [self._text(fields) for fields in _first(records(block, "fields"))]
                 accessory = record(block, "accessory")
                 return mrkdwn.joined(
                     [self._text(record(block, "text")), *fields, self._element(accessory)]
                 )
             case "context":
-                found = map(self._element, _first(records(block, "elements")))
-                return " ".join(filter(None, found))
+                result = map(self._element, _first(records(block, "elements")))
+                return " ".join(filter(None, result))
             case "header":
                 return _bold(self._text(record(block, "text")))
             case "divider":
@@ -87,8 +87,8 @@ class BlockConverter:
             case "file" | "call":
                 return self._link(text(element, "external_id", "call_id"), text(element, "url"))
             case "actions" | "context_actions":
-                found = (self._element(one) for one in _first(records(element, "elements")))
-                return " · ".join(filter(None, found))
+                result = (self._element(fields) for fields in _first(records(element, "elements")))
+                return " · ".join(filter(None, result))
             case "input":
                 return self._text(record(element, "label"))
             case "button" | "workflow_button":
@@ -105,18 +105,18 @@ class BlockConverter:
     def _rich_text(self, block: Record) -> str:
         parts: list[str] = []
         lines: list[str] = []
-        for one in _first(records(block, "elements")):
-            kind = text(one, "type")
+        for fields in _first(records(block, "elements")):
+            kind = text(fields, "type")
             if kind == "rich_text_list":
-                lines += self._list(one)
+                lines += self._list(fields)
                 continue
             parts += ["\n".join(lines)]
             lines = []
-            inline = mrkdwn.written(self._spans(one))
+            inline = mrkdwn.written(self._spans(fields))
             if kind == "rich_text_quote":
                 parts.append(mrkdwn.quoted(inline.strip("\n")))
             elif kind == "rich_text_preformatted":
-                parts.append(mrkdwn.code_block(self._plain(one), text(one, "language")))
+                parts.append(mrkdwn.code_block(self._plain(fields), text(fields, "language")))
             else:
                 parts.append(inline.strip("\n"))
         return mrkdwn.joined([*parts, "\n".join(lines)])
@@ -127,126 +127,128 @@ class BlockConverter:
         is_ordered = text(element, "style") == "ordered"
         offset = element.get("offset")
         number = min(max(offset, 0), 999_999) if isinstance(offset, int) else 0
-        found = []
-        for one in _first(records(element, "elements")):
+        result = []
+        for fields in _first(records(element, "elements")):
             number += 1
             marker = f"{number}." if is_ordered else "*"
-            inline = mrkdwn.written(self._spans(one)).strip("\n")
+            inline = mrkdwn.written(self._spans(fields)).strip("\n")
             pad = "  " * level
-            found.append(f"{pad}{marker} {inline}".replace("\n", f"\n{pad}  "))
-        return found
+            result.append(f"{pad}{marker} {inline}".replace("\n", f"\n{pad}  "))
+        return result
 
     def _plain(self, element: Record) -> str:
-        found = []
-        for one in _first(records(element, "elements"), 10_000):
-            content = text(one, "text", "url")
-            found.append(mrkdwn.unescaped(content) if self._is_escaped else content)
-        return "".join(found)
+        results = []
+        for fields in _first(records(element, "elements"), 10_000):
+            content = text(fields, "text", "url")
+            results.append(mrkdwn.unescaped(content) if self._is_escaped else content)
+        return "".join(results)
 
     def _spans(self, element: Record) -> list[StyledText]:
-        return [self._span(one) for one in _first(records(element, "elements"), 10_000)]
+        return [self._span(fields) for fields in _first(records(element, "elements"), 10_000)]
 
-    def _span(self, one: Record) -> StyledText:
+    def _span(self, fields: Record) -> StyledText:
         converter = self._converter
-        flags = record(one, "style")
+        flags = record(fields, "style")
         style = sum(sign for name, sign in _STYLES.items() if flags.get(name) is True)
-        match text(one, "type"):
+        match text(fields, "type"):
             case "text":
-                content = text(one, "text")
+                content = text(fields, "text")
                 content = mrkdwn.unescaped(content) if self._is_escaped else content
                 if flags.get("code") is True and content.strip():
                     return StyledText(mrkdwn.code_span(content))
                 return StyledText(mrkdwn.escaped(content), style)
             case "link":
-                url, label = text(one, "url"), text(one, "text")
+                url, label = text(fields, "url"), text(fields, "text")
                 if self._is_escaped:
                     url, label = mrkdwn.unescaped(url), mrkdwn.unescaped(label)
                 return converter.link(url, label, style)
             case "user":
-                return converter.person(text(one, "user_id"))
+                return converter.person(text(fields, "user_id"))
             case "usergroup":
-                return converter.group(text(one, "usergroup_id"))
+                return converter.group(text(fields, "usergroup_id"))
             case "channel":
-                return converter.channel(text(one, "channel_id"))
+                return converter.channel(text(fields, "channel_id"))
             case "broadcast":
                 return StyledText(EVERYONE, 0, True)
             case "emoji":
-                return StyledText(mrkdwn.escaped(f":{text(one, 'name')}:"), style)
+                return StyledText(mrkdwn.escaped(f":{text(fields, 'name')}:"), style)
             case "date":
-                seconds = values.seconds(one, "timestamp")
-                return converter.date(str(seconds), text(one, "fallback"))
+                seconds = values.seconds(fields, "timestamp")
+                return converter.date(str(seconds), text(fields, "fallback"))
             case "color":
-                return StyledText(mrkdwn.escaped(text(one, "value")), style)
-        return StyledText(mrkdwn.escaped(text(one, "text", "name")), style)
+                return StyledText(mrkdwn.escaped(text(fields, "value")), style)
+        return StyledText(mrkdwn.escaped(text(fields, "text", "name")), style)
 
     def _table(self, block: Record) -> str:
         given = block.get("rows")
         lines: list[str] = []
         for row in given[:MAX_BLOCKS] if isinstance(given, list) else []:
             if isinstance(row, list):
-                cells = (self._cell(one) for one in row[:50] if isinstance(one, dict))
-                lines.append("|" + "|".join(f" {one} " for one in cells) + "|")
+                cells = (self._cell(value) for value in row[:50] if isinstance(value, dict))
+                lines.append("|" + "|".join(f" {item} " for item in cells) + "|")
                 if len(lines) == 1:
                     lines.append("|" + " --- |" * len(row[:50]))
         return "\n\n" + "\n".join(lines) + "\n" if lines else ""
 
     def _cell(self, cell: Record) -> str:
         if text(cell, "type") == "rich_text":
-            found = self._rich_text(cell)
+            result = self._rich_text(cell)
         else:
-            found = mrkdwn.escaped(text(cell, "text"))
-        return " ".join(found.split()).replace("|", r"\|")
+            result = mrkdwn.escaped(text(cell, "text"))
+        return " ".join(result.split()).replace("|", r"\|")
 
     # Attachments
 
     def attachments(self, message: Record, content: str) -> list[str]:
         """Convert the attachments but previews of pages that the content links: readers get those
         anyway."""
-        found = []
-        for one in _first(records(message, "attachments"), 100):
-            is_quoted = one.get("is_msg_unfurl") is True or one.get("is_share") is True
-            page = text(one, "original_url", "from_url")
+        attachments = []
+        for fields in _first(records(message, "attachments"), 100):
+            is_quoted = fields.get("is_msg_unfurl") is True or fields.get("is_share") is True
+            page = text(fields, "original_url", "from_url")
             if page and not is_quoted and mrkdwn.url_of(page) in content:
                 continue
-            found.append(self._quoted_message(one) if is_quoted else self._attachment(one))
-        return found
+            attachments.append(
+                self._quoted_message(fields) if is_quoted else self._attachment(fields)
+            )
+        return attachments
 
-    def _quoted_message(self, one: Record) -> str:
-        author = text(one, "author_name", "author_subname") or "…"
-        url = text(one, "from_url", "original_url")
-        nested = list(records(one, "message_blocks"))
+    def _quoted_message(self, fields: Record) -> str:
+        author = text(fields, "author_name", "author_subname") or "…"
+        url = text(fields, "from_url", "original_url")
+        nested = list(records(fields, "message_blocks"))
         blocks = [self.of(record(part, "message")) for part in nested[:20]]
-        content = mrkdwn.joined(blocks) or self._converter.mrkdwn(text(one, "text", "fallback"))
+        content = mrkdwn.joined(blocks) or self._converter.mrkdwn(text(fields, "text", "fallback"))
         head = self._link(author, url)
         return mrkdwn.joined([f"{head}:", mrkdwn.quoted(content)]) if content else head
 
-    def _attachment(self, one: Record) -> str:
+    def _attachment(self, fields: Record) -> str:
         convert = self._converter.mrkdwn
-        title, url = text(one, "title"), text(one, "title_link")
-        author = text(one, "author_name")
+        title, url = text(fields, "title"), text(fields, "title_link")
+        author = text(fields, "author_name")
         parts = [
-            self._link(author, text(one, "author_link")) if author else "",
+            self._link(author, text(fields, "author_link")) if author else "",
             _bold(self._link(mrkdwn.unescaped(title), url) if url else convert(title)),
-            convert(text(one, "text")),
-            self.of(one),
+            convert(text(fields, "text")),
+            self.of(fields),
         ]
-        for field in _first(records(one, "fields")):
+        for field in _first(records(fields, "fields")):
             value = convert(text(field, "value"))
             name = convert(text(field, "title"))
             parts.append(f"**{name}**: {value}" if _is_plain(name) else f"{name} {value}".strip())
         for name in ("image_url", "thumb_url"):
-            if picture := text(one, name):
+            if picture := text(fields, name):
                 parts.append(self._link(title or "image", picture))
                 break
         actions = (
             self._link(text(action, "text"), text(action, "url"))
-            for action in _first(records(one, "actions"))
+            for action in _first(records(fields, "actions"))
             if text(action, "url")
         )
-        parts += [" · ".join(actions), convert(text(one, "footer"))]
-        content = mrkdwn.joined(parts) or convert(text(one, "fallback"))
+        parts += [" · ".join(actions), convert(text(fields, "footer"))]
+        content = mrkdwn.joined(parts) or convert(text(fields, "fallback"))
         quoted = mrkdwn.quoted(content) if content else ""
-        return mrkdwn.joined([convert(text(one, "pretext")), quoted])
+        return mrkdwn.joined([convert(text(fields, "pretext")), quoted])
 
 
 def _bold(markdown: str) -> str:
@@ -259,4 +261,4 @@ def _is_plain(markdown: str) -> bool:
 
 
 def _first(found: Iterable[Record], most: int = MAX_BLOCKS) -> list[Mapping[str, object]]:
-    return [one for _, one in zip(range(most), found, strict=False)]
+    return [fields for _, fields in zip(range(most), found, strict=False)]

@@ -54,12 +54,12 @@ def listed(root: Path, name: str) -> list[Record]:
     if path.stat().st_size > MAX_LIST:
         raise SourceError(f"{name} is larger than {MAX_LIST >> 20} MiB.")
     try:
-        found = values.decoded(path.read_bytes(), values.ANYTHING)
+        decoded = values.decoded(path.read_bytes(), values.ANYTHING)
     except ValueError:
         raise SourceError(f"{name} isn't valid JSON. The export may be incomplete.") from None
-    if not isinstance(found, list):
+    if not isinstance(decoded, list):
         raise SourceError(f"{name} isn't a list. The export may be incomplete.")
-    return [one for one in found if isinstance(one, dict)]
+    return [value for value in decoded if isinstance(value, dict)]
 
 
 def conversations(root: Path) -> list[SlackConversation]:
@@ -70,38 +70,40 @@ def conversations(root: Path) -> list[SlackConversation]:
             " that Slack made, or its directory."
         )
     directories = {entry.name for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False)}
-    found: list[SlackConversation] = []
+    conversations: list[SlackConversation] = []
     seen: set[str] = set()
     taken: set[str] = set()
     for file, kind in FILES:
-        for one in listed(root, file):
-            key, name = text(one, "id"), text(one, "name")
+        for fields in listed(root, file):
+            key, name = text(fields, "id"), text(fields, "name")
             if not key or key in seen:
                 continue
             seen.add(key)
             places = [place for place in (key, name) if place in directories and place not in taken]
             place = places[-1] if places else ""
             taken |= {place} - {""}
-            is_private = kind == "channel" and one.get("is_private") is True
-            found.append(
+            is_private = kind == "channel" and fields.get("is_private") is True
+            conversations.append(
                 SlackConversation(
-                    number=len(found) + 1,
+                    number=len(conversations) + 1,
                     id=key,
                     name=name or key,
                     kind="private" if is_private else kind,
                     directory=place,
-                    record=one,
+                    record=fields,
                 )
             )
-    return found
+    return conversations
 
 
-def report_directories(root: Path, found: list[SlackConversation], report: ImportReport) -> None:
+def report_directories(
+    root: Path, conversations: list[SlackConversation], report: ImportReport
+) -> None:
     """Note the directories of messages that no list mentions."""
-    known = {one.directory for one in found} | _NOT_CONVERSATIONS
+    known = {conversation.directory for conversation in conversations} | _NOT_CONVERSATIONS
     for path in sorted(root.iterdir()):
         if path.is_dir() and path.name not in known:
-            number = sum(1 for one in path.iterdir() if one.suffix == ".json")
+            number = sum(1 for item in path.iterdir() if item.suffix == ".json")
             if number:
                 report.skip("conversations", "The export's lists don't mention it.", path.name)
     for name, reason in _LEFT_OUT.items():
@@ -111,9 +113,9 @@ def report_directories(root: Path, found: list[SlackConversation], report: Impor
 
 def pinned_times(channel: Record) -> Iterator[int]:
     """Yield the times of pinned messages, in microseconds."""
-    for one in values.records(channel, "pins"):
-        if text(one, "type") == "C":
-            yield values.microseconds(one.get("id"))
+    for record in values.records(channel, "pins"):
+        if text(record, "type") == "C":
+            yield values.microseconds(record.get("id"))
 
 
 _LEFT_OUT: Final = {

@@ -46,15 +46,15 @@ class SharedFiles:
         if "files" not in message and "file" not in message:
             return _NONE
         lines: list[str] = []
-        found: list[SourceAttachment] = []
+        attachments: list[SourceAttachment] = []
         given = [*records(message, "files")] or [record(message, "file")]
-        for one in [file for file in given if file][:MAX_FILES]:
-            line, attachment = self._file(one, sender, at, report)
+        for fields in [file for file in given if file][:MAX_FILES]:
+            line, attachment = self._file(fields, sender, at, report)
             if line:
                 lines.append(line)
             if attachment is not None:
-                found.append(attachment)
-        return FilesOfMessage(lines, tuple(found))
+                attachments.append(attachment)
+        return FilesOfMessage(lines, tuple(attachments))
 
     def _file(
         self, file: Record, sender: str, at: int, report: ImportReport
@@ -141,11 +141,11 @@ def _without_query(url: str) -> str:
 
 def _local_files(root: Path) -> dict[str, str]:
     """Return the files in `attachments` directories by ID: they are named `ID-NAME`."""
-    found: dict[str, str] = {}
+    local_files: dict[str, str] = {}
     for directory in (root / "attachments", *root.glob("*/attachments")):
         if directory.is_dir() and not directory.is_symlink():
             for path in directory.iterdir():
                 key, sign, _ = path.name.partition("-")
                 if sign and path.is_file() and not path.is_symlink():
-                    found.setdefault(key, path.relative_to(root).as_posix())
-    return found
+                    local_files.setdefault(key, path.relative_to(root).as_posix())
+    return local_files

@@ -152,14 +152,15 @@ class SlackIndex:
         the index."""
         self._db.execute(_TABLES).fetchall()
         builder = _Builder(self._db, set(known))
-        for one in conversations:
+        for conversation in conversations:
             self._db.execute(
-                "INSERT INTO conversations VALUES (?, ?, ?)", (one.number, one.id, one.is_direct)
+                "INSERT INTO conversations VALUES (?, ?, ?)",
+                (conversation.number, conversation.id, conversation.is_direct),
             )
-            if not one.directory:
+            if not conversation.directory:
                 continue
-            for path in _day_files(self._root / one.directory):
-                builder.read(one, path, path.relative_to(self._root).as_posix())
+            for path in _day_files(self._root / conversation.directory):
+                builder.read(conversation, path, path.relative_to(self._root).as_posix())
         builder.end()
         self._db.execute(_SORTED).fetchall()
 
@@ -278,8 +279,8 @@ class _Builder:
         self._files += 1
         self._db.execute("INSERT INTO files (id, path) VALUES (?, ?)", (self._files, name))
         at = content.index(b"[") + 1 if elements else 0
-        for one in elements:
-            raw = bytes(one)
+        for item in elements:
+            raw = bytes(item)
             gap = _GAP.match(content, at)
             at = gap.end() if gap is not None else at
             self._message(conversation, raw, at, name)
@@ -336,11 +337,14 @@ class _Builder:
     def end(self) -> None:
         self._db.executemany(
             "INSERT INTO senders VALUES (?, ?, ?, ?)",
-            [(one.key, one.name, one.is_bot, one.picture) for one in self._senders.values()],
+            [
+                (sender.key, sender.name, sender.is_bot, sender.picture)
+                for sender in self._senders.values()
+            ],
         )
         self._db.executemany(
             "INSERT INTO skipped VALUES (?, ?, ?, ?)",
-            [(*key, *found) for key, found in self._skipped.items()],
+            [(*key, *results) for key, results in self._skipped.items()],
         )
 
 

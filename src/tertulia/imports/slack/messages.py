@@ -61,8 +61,8 @@ class SlackMessages:
         return references.person(key, mrkdwn.escaped(f"@{name}"))
 
     def group(self, key: str, label: str) -> str:
-        found = self._known.groups.get(key, {})
-        name = label.removeprefix("@") or text(found, "handle", "name") or key
+        group = self._known.groups.get(key, {})
+        name = label.removeprefix("@") or text(group, "handle", "name") or key
         return references.group(key, mrkdwn.escaped(f"@{name}"))
 
     def channel(self, key: str, label: str) -> str:
@@ -205,11 +205,11 @@ class SlackMessages:
 
     def _reactions(self, message: Record) -> Iterator[SourceReaction]:
         left = MAX_REACTIONS
-        for one in records(message, "reactions"):
-            name = text(one, "name")
+        for reaction in records(message, "reactions"):
+            name = text(reaction, "name")
             kind, code, shown = self._emoji(name.partition("::")[0])
-            users = dict.fromkeys(texts(one, "users"))
-            missing = one.get("count")
+            users = dict.fromkeys(texts(reaction, "users"))
+            missing = reaction.get("count")
             if isinstance(missing, int) and 0 < missing - len(users) < MAX_REACTIONS * 10:
                 reason = "The export doesn't name the people."
                 self._report.skip("reactions", reason, name, missing - len(users))
@@ -228,10 +228,10 @@ class SlackMessages:
             if name not in self._known.aliases:
                 break
             name = self._known.aliases[name]
-        found = slack_emoji(name)
-        if found is None:
+        emoji = slack_emoji(name)
+        if emoji is None:
             return EmojiKind.CUSTOM, None, name
-        return found.kind, found.code, found.name
+        return emoji.kind, emoji.code, emoji.name
 
     def _mentioned(self, converter: MrkdwnConverter) -> Mapping[Any, Flag]:
         people = {self._known.apps.get(key, key) for key in converter.people}
@@ -261,12 +261,12 @@ def first_line(message: Any, known: SlackRecords) -> str:
     files = (*records(message, "files"), record(message, "file"))
     given = [
         text(message, "text"),
-        *(text(one, "title", "fallback", "text", "pretext") for one in attachments),
-        *(text(one, "title", "name") for one in files),
+        *(text(attachment, "title", "fallback", "text", "pretext") for attachment in attachments),
+        *(text(file, "title", "name") for file in files),
     ]
     for line in "\n".join(given)[:MAX_READ].split("\n"):
-        found = mrkdwn.plain(line, known)
-        if any(sign.isalnum() for sign in found) and found != names.EMPTY_TOPIC_NAME:
-            return found
+        result = mrkdwn.plain(line, known)
+        if any(sign.isalnum() for sign in result) and result != names.EMPTY_TOPIC_NAME:
+            return result
     sent = datetime.fromtimestamp(values.seconds(message, "ts"), UTC)
     return f"{sent:%Y-%m-%d %H:%M}"

@@ -104,9 +104,9 @@ def written(spans: Sequence[StyledText]) -> str:
                 put(waiting)
             elif span.is_mention and last and last not in _BEFORE_MENTION:
                 put(" ")
-            for one, sign in _SIGNS.items():
-                if style & one and one not in open_:
-                    open_.append(one)
+            for value, sign in _SIGNS.items():
+                if style & value and value not in open_:
+                    open_.append(value)
                     put(sign)
             following = spans[number + 1].text[:1] if number + 1 < len(spans) else ""
             put(
@@ -114,8 +114,8 @@ def written(spans: Sequence[StyledText]) -> str:
             )
             waiting = piece[begin + len(core) :]
     close(0)
-    found = "".join(parts) + waiting.rstrip(" \t")
-    return _LINE_MARKUP.sub(r"\1\\", found) if "#" in found or ">" in found else found
+    result = "".join(parts) + waiting.rstrip(" \t")
+    return _LINE_MARKUP.sub(r"\1\\", result) if "#" in result or ">" in result else result
 
 
 def _continues(url: str, following: str) -> bool:

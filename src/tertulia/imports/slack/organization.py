@@ -62,19 +62,19 @@ class SlackRecords:
         self.users: dict[str, Record] = {}
         self.apps: dict[str, str] = {}
         """The user that posts for an app, by the app's ID as a bot."""
-        for one in people:
-            key = text(one, "id")[:64]
-            if key and self.users.setdefault(key, one) is one:
-                self.apps.setdefault(text(record(one, "profile"), "bot_id"), key)
+        for person in people:
+            key = text(person, "id")[:64]
+            if key and self.users.setdefault(key, person) is person:
+                self.apps.setdefault(text(record(person, "profile"), "bot_id"), key)
         self.senders: dict[str, SlackSender] = {}
         """People and bots without records, from the index."""
-        self.conversations = {one.number: one for one in conversations}
-        self.by_id = {one.id: one for one in conversations}
+        self.conversations = {conversation.number: conversation for conversation in conversations}
+        self.by_id = {conversation.id: conversation for conversation in conversations}
         self.groups: dict[str, Record] = {}
         for name in ("usergroups.json", "subteams.json"):
-            for one in listed(root, name):
-                if key := text(one, "id"):
-                    self.groups.setdefault(key, one)
+            for person in listed(root, name):
+                if key := text(person, "id"):
+                    self.groups.setdefault(key, person)
         self.emoji, self.aliases = _custom_emoji(root)
 
     @property
@@ -101,14 +101,18 @@ class SlackRecords:
             for key, kind, label in _FIELDS
             if any(_profile_value(user, key) for user in self.users.values())
         ]
-        channels = [one for one in self.conversations.values() if not one.is_direct]
-        founded = [at for one in channels if (at := seconds(one.record, "created"))]
+        channels = [
+            conversation
+            for conversation in self.conversations.values()
+            if not conversation.is_direct
+        ]
+        founded = [at for channel in channels if (at := seconds(channel.record, "created"))]
         return SourceOrganization(
             name=name,
             created_at=min(founded, default=0),
             users=tuple(self._users([key for key, _, _ in fields], report)),
             groups=tuple(self._groups()),
-            channels=tuple(self._channel(one) for one in channels),
+            channels=tuple(self._channel(channel) for channel in channels),
             subscriptions=tuple(_subscriptions(channels, moves)),
             emoji=tuple(self._emoji(report)),
             profile_fields=tuple(
@@ -166,7 +170,7 @@ class SlackRecords:
             timezone=text(user, "tz"),
             avatar=self._avatar(key, profile),
             bot=SourceBot() if is_bot else None,
-            profile={one: value for one in fields if (value := _profile_value(user, one))},
+            profile={field: value for field in fields if (value := _profile_value(user, field))},
             status=_status(profile),
         )
 
@@ -181,28 +185,28 @@ class SlackRecords:
         return SourceFile(place=scaled) if _host(scaled) == _AVATARS else None
 
     def _groups(self) -> Iterator[SourceGroup]:
-        for key, one in self.groups.items():
+        for key, fields in self.groups.items():
             yield SourceGroup(
                 key=key,
-                name=text(one, "handle", "name") or key,
-                description=unescaped(text(one, "description", "name")),
-                created_at=seconds(one, "date_create") or None,
-                creator=text(one, "created_by") or None,
-                members=texts(one, "users"),
-                deactivated=bool(seconds(one, "date_delete")),
+                name=text(fields, "handle", "name") or key,
+                description=unescaped(text(fields, "description", "name")),
+                created_at=seconds(fields, "date_create") or None,
+                creator=text(fields, "created_by") or None,
+                members=texts(fields, "users"),
+                deactivated=bool(seconds(fields, "date_delete")),
             )
 
-    def _channel(self, one: SlackConversation) -> SourceChannel:
-        channel = one.record
+    def _channel(self, conversation: SlackConversation) -> SourceChannel:
+        channel = conversation.record
         topic = plain(text(record(channel, "topic"), "value"), self)
         purpose = plain(text(record(channel, "purpose"), "value"), self)
         return SourceChannel(
-            key=one.id,
-            name=one.name,
+            key=conversation.id,
+            name=conversation.name,
             description="\n\n".join(dict.fromkeys(filter(None, (purpose, topic)))),
             created_at=seconds(channel, "created"),
             creator=text(channel, "creator") or None,
-            is_private=one.kind == "private",
+            is_private=conversation.kind == "private",
             is_archived=channel.get("is_archived") is True,
             is_default=channel.get("is_general") is True,
         )
@@ -219,8 +223,8 @@ class SlackRecords:
 
 def full_name(user: Record) -> str:
     profile = record(user, "profile")
-    found = text(profile, "display_name", "real_name") or text(user, "real_name", "name", "id")
-    return " ".join(found.split())[:100]
+    result = text(profile, "display_name", "real_name") or text(user, "real_name", "name", "id")
+    return " ".join(result.split())[:100]
 
 
 def _role(user: Record) -> Role:
@@ -267,7 +271,7 @@ def _subscriptions(
     for channel in channels:
         members = dict.fromkeys(channel.members)
         of_channel = known.get(channel.number, {})
-        for user in (*members, *(one for one in of_channel if one not in members)):
+        for user in (*members, *(user for user in of_channel if user not in members)):
             spans = _spans(of_channel.get(user, []), is_member=user in members)
             if spans:
                 yield SourceSubscription(channel=channel.id, user=user, spans=spans)

@@ -42,13 +42,13 @@ def records(parent: Record, name: str) -> Iterator[Record]:
     """Yield the objects in a list."""
     value = parent.get(name)
     if isinstance(value, list):
-        yield from (one for one in value if isinstance(one, dict))
+        yield from (item for item in value if isinstance(item, dict))
 
 
 def texts(parent: Record, name: str) -> tuple[str, ...]:
     """Return the texts in a list."""
     value = parent.get(name)
-    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 
 def seconds(parent: Record, name: str) -> int:

@@ -42,5 +42,5 @@ def names_in(content: Any, rendered: Any) -> SourceNames | None:
 
 
 def _found(pattern: re.Pattern[str], rendered: str) -> tuple[tuple[str, Key], ...]:
-    found = ((clean(html.unescape(name)), int(key)) for key, name in pattern.findall(rendered))
-    return tuple(dict.fromkeys(found))
+    result = ((clean(html.unescape(name)), int(key)) for key, name in pattern.findall(rendered))
+    return tuple(dict.fromkeys(result))

@@ -81,13 +81,13 @@ class ZulipGroups:
                 path.append(group)
                 on_path.add(group)
                 stack.append((group, False))
-                stack += [(one, True) for one in self._subgroups.get(group, ())]
+                stack += [(subgroup, True) for subgroup in self._subgroups.get(group, ())]
 
     def _keys(self, groups: list[int]) -> tuple[int | str, ...]:
         return tuple(
-            self._system.get(one, one)
-            for one in groups
-            if one in self._system or one in self._named
+            self._system.get(group_id, group_id)
+            for group_id in groups
+            if group_id in self._system or group_id in self._named
         )
 
     def holders(self, value: Any) -> Holders | None:

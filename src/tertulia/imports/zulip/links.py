@@ -33,21 +33,21 @@ class LocalLinks:
     def of_message(self, content: str) -> str:
         """Return a message's text with relative links, and with references for the IDs of users
         and channels: they change if the organization isn't new."""
-        found = self.local(content)
-        if "|" in found:
-            found = _MENTIONED.sub(lambda m: m[1] + references.user_id(int(m[2])), found)
-        if "#narrow/" in found:
-            found = _NARROW.sub(lambda m: m[1] + references.channel_id(int(m[2])), found)
-        return found
+        result = self.local(content)
+        if "|" in result:
+            result = _MENTIONED.sub(lambda m: m[1] + references.user_id(int(m[2])), result)
+        if "#narrow/" in result:
+            result = _NARROW.sub(lambda m: m[1] + references.channel_id(int(m[2])), result)
+        return result
 
 
-def _relative(found: re.Match[str]) -> str:
-    code, begins, path, bare = found.groups()
+def _relative(match: re.Match[str]) -> str:
+    code, begins, path, bare = match.groups()
     if code is not None:
         return code
     if begins is not None:
         return begins + _absolute(path)
-    return f"[{found[0]}]({_absolute(bare)})"
+    return f"[{match[0]}]({_absolute(bare)})"
 
 
 def _absolute(path: str) -> str:

@@ -145,13 +145,13 @@ class ZulipOrganization:
     def _realm_picture(self, name: str) -> SourceFile | None:
         if text(self._own, f"{name}_source") != "U":
             return None
-        found = None
+        result = None
         for row in records(self._directory / "realm_icons" / "records.json"):
             path = text(row, "path")
             file = path.rpartition("/")[2]
-            if file == f"{name}.original" or (file == f"{name}.png" and found is None):
-                found = SourceFile(place=f"realm_icons/{path}")
-        return found
+            if file == f"{name}.original" or (file == f"{name}.png" and result is None):
+                result = SourceFile(place=f"realm_icons/{path}")
+        return result
 
     def _emoji(self) -> Iterator[SourceEmoji]:
         paths: dict[str, str] = {}
@@ -171,7 +171,7 @@ class ZulipOrganization:
 
     def _profile_fields(self) -> Iterator[SourceProfileField]:
         for row in self._valid("zerver_customprofilefield", "profile fields", "field_type"):
-            if row["field_type"] not in {one.value for one in FieldKind}:
+            if row["field_type"] not in {kind.value for kind in FieldKind}:
                 self._report.skip(
                     "profile fields", "The kind of field is unknown.", text(row, "name")
                 )
@@ -207,9 +207,9 @@ class ZulipOrganization:
                     "example_input": text(row, "example_input") or None,
                     "reverse_template": text(row, "reverse_template") or None,
                     "alternative_url_templates": tuple(
-                        clean(one)
-                        for one in (others if isinstance(others, list) else ())
-                        if isinstance(one, str)
+                        clean(other)
+                        for other in (others if isinstance(others, list) else ())
+                        if isinstance(other, str)
                     ),
                 },
             )
@@ -259,7 +259,7 @@ class ZulipOrganization:
     # What people have
 
     def _user_topics(self) -> Iterator[SourceUserTopic]:
-        policies = {one.value for one in Visibility} - {0}
+        policies = {visibility.value for visibility in Visibility} - {0}
         for row in self._valid("zerver_usertopic", "topic settings", "user_profile", "stream"):
             policy = number(row, "visibility_policy")
             if policy in policies:
@@ -362,7 +362,7 @@ def attachment(row: tuple[Any, ...]) -> SourceAttachment:
 
 def _others(people: tuple[int, ...], user: int) -> tuple[int, ...]:
     """Return the others of a conversation, or the user if they are alone."""
-    return tuple(one for one in people if one != user) or people
+    return tuple(person_id for person_id in people if person_id != user) or people
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -370,18 +370,20 @@ def _object(value: Any) -> dict[str, Any]:
     if not isinstance(value, str) or not value:
         return {}
     try:
-        found = json.loads(value)
+        result = json.loads(value)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return result if isinstance(result, dict) else {}
 
 
 def _field_details(kind: FieldKind, data: dict[str, Any]) -> dict[str, Any]:
     if kind is FieldKind.CHOICE:
-        options = [(key, one) for key, one in data.items() if isinstance(one, dict)]
+        options = [(key, value) for key, value in data.items() if isinstance(value, dict)]
         choices = (
-            Choice(key=clean(key), text=text(one, "text"), order=clean(str(one.get("order", ""))))
-            for key, one in options
+            Choice(
+                key=clean(key), text=text(option, "text"), order=clean(str(option.get("order", "")))
+            )
+            for key, option in options
         )
         return {"choices": tuple(choices)}
     if kind is FieldKind.EXTERNAL_ACCOUNT:

@@ -60,7 +60,7 @@ class ZulipPeople:
                 address = ""
             picture = avatars.get(key) if text(row, "avatar_source") == "U" else None
             role = number(row, "role")
-            if role not in {one.value for one in Role}:
+            if role not in {role.value for role in Role}:
                 self._report.change("people", "The role is unknown, so it's a member.", address)
                 role = Role.MEMBER
             name = text(row, "full_name")
@@ -92,7 +92,7 @@ class ZulipPeople:
         key = row["id"]
         service: Row = by_user.services.get(key, {})
         kind = number(row, "bot_type")
-        if kind not in {one.value for one in BotKind}:
+        if kind not in {kind.value for kind in BotKind}:
             name = text(row, "full_name")
             self._report.change("bots", "The kind is unknown, so it's a generic bot.", name)
             kind = BotKind.GENERIC
@@ -112,14 +112,14 @@ class ZulipPeople:
 
     def _avatars(self) -> dict[int, SourceFile]:
         """Return the pictures by user: as they were uploaded, if the export has that."""
-        found: dict[int, SourceFile] = {}
+        files: dict[int, SourceFile] = {}
         for row in records(self._directory / "avatars" / "records.json"):
             key, path = number(row, "user_profile_id"), text(row, "path")
             if key is None or not path or path.endswith("-medium.png"):
                 continue
-            if key not in found or path.endswith(".original"):
-                found[key] = SourceFile(place=f"avatars/{path}")
-        return found
+            if key not in files or path.endswith(".original"):
+                files[key] = SourceFile(place=f"avatars/{path}")
+        return files
 
 
 class _ByUser:

@@ -132,8 +132,8 @@ class ExportedRealm:
                 self._report_field("zerver_userprofile", name)
         if not self.host and (host := _CUSTOM_HOST.fullmatch(text(row, "email"))):
             self.host = host[2].lower() if int(host[1]) == row.get("id") else ""
-        found = {name: row[name] for name in _USER_FIELDS & row.keys() if row[name] is not None}
-        return {**found, "settings": user_settings(row)}
+        result = {name: row[name] for name in _USER_FIELDS & row.keys() if row[name] is not None}
+        return {**result, "settings": user_settings(row)}
 
     def _report_fields(self, table: str, known: frozenset[str]) -> None:
         names: set[str] = set()

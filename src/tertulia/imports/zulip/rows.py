@@ -64,9 +64,9 @@ def numbers(row: Row, name: str) -> tuple[int, ...]:
     """Return the whole numbers of a list."""
     value = row.get(name)
     return tuple(
-        one
-        for one in (value if isinstance(value, list) else ())
-        if isinstance(one, int) and not isinstance(one, bool) and 0 <= one <= MAX_ID
+        item
+        for item in (value if isinstance(value, list) else ())
+        if isinstance(item, int) and not isinstance(item, bool) and 0 <= item <= MAX_ID
     )
 
 
@@ -77,7 +77,7 @@ def valid(
     others are reported."""
     seen: set[int] = set()
     for row in rows:
-        if not isinstance(row, dict) or any(number(row, one) is None for one in ("id", *needed)):
+        if not isinstance(row, dict) or any(number(row, text) is None for text in ("id", *needed)):
             report.skip(kind, "A row of the export lacks a field, or has the wrong type.", row)
         elif row["id"] in seen:
             report.skip(kind, "Two rows of the export have the same ID.", row["id"])

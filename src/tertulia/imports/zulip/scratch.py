@@ -95,11 +95,11 @@ class Scratch:
 
     def files(self) -> tuple[int, int]:
         """Return the number of files, and their bytes."""
-        found = self._connection.execute(
+        cursor = self._connection.execute(
             "SELECT COUNT(*), COALESCE(SUM(size), 0) FROM (SELECT DISTINCT key, size"
             " FROM attachments)"
         )
-        number, size = next(found)
+        number, size = next(cursor)
         return number, size
 
     def close(self) -> None:

@@ -123,7 +123,7 @@ _NOT_USER_SETTINGS: Final = frozenset(
         *("default_color_scheme", "user_id", "edited_by_owner"),
     }
 )
-_DEFAULTS: Final = {one.name: one.default for one in fields(PersonalSettings)}
+_DEFAULTS: Final = {field.name: field.default for field in fields(PersonalSettings)}
 USER_SETTINGS: Final = frozenset({*_DEFAULTS, *_USER_NAMES, *_NOT_USER_SETTINGS})
 """The names of personal settings in exports."""
 _CHANNEL_PERMISSIONS: Final = tuple(
@@ -133,7 +133,7 @@ _GROUP_PERMISSIONS: Final = tuple(
     name for name in UserGroup.__struct_fields__ if name.startswith("can_")
 )
 _REALM_PERMISSIONS: Final = frozenset(
-    one.name for one in fields(Realm) if one.name.endswith(("_group", "_groups"))
+    field.name for field in fields(Realm) if field.name.endswith(("_group", "_groups"))
 )
 _EDIT_HISTORY: Final = {1: "all", 2: "moves", 3: "none"}
 _TOPICS: Final = {2: "allow_empty_topic", 3: "disable_empty_topic"}
@@ -146,59 +146,59 @@ def role_group(name: str) -> Holders:
 
 def realm_settings(row: Row, group: Group) -> dict[str, Any]:
     """Return the organization's settings by their names in `Realm`. Unknown ones keep theirs."""
-    found: dict[str, Any] = {}
+    realm_settings: dict[str, Any] = {}
     for name, value in row.items():
         if name in _NOT_REALM_SETTINGS:
             continue
         if name in _POLICIES:
             for permission, policies in _POLICIES[name]:
                 if _is_number(value) and value in policies:
-                    found.setdefault(permission, role_group(policies[value]))
+                    realm_settings.setdefault(permission, role_group(policies[value]))
         elif name in _REALM_PERMISSIONS:
             holders = group(value)
             if holders is not None:
-                found[name] = holders
+                realm_settings[name] = holders
         elif name in _REALM_NAMES:
             renamed = _REALM_NAMES[name]
             is_channel = renamed.endswith("_channel_id")
-            found[renamed] = -1 if is_channel and value is None else value
+            realm_settings[renamed] = -1 if is_channel and value is None else value
         elif name == "allow_edit_history":
-            found["message_edit_history_visibility_policy"] = "all" if value else "none"
+            realm_settings["message_edit_history_visibility_policy"] = "all" if value else "none"
         elif name == "message_edit_history_visibility_policy":
-            found[name] = _EDIT_HISTORY.get(value, value) if _is_number(value) else value
+            realm_settings[name] = _EDIT_HISTORY.get(value, value) if _is_number(value) else value
         elif name == "mandatory_topics":
             if value is True:
-                found["topics_policy"] = "disable_empty_topic"
+                realm_settings["topics_policy"] = "disable_empty_topic"
         elif name == "topics_policy":
-            found[name] = _TOPICS.get(value, value) if _is_number(value) else value
+            realm_settings[name] = _TOPICS.get(value, value) if _is_number(value) else value
         elif name == "message_retention_days":
-            found[name] = -1 if value is None else value
+            realm_settings[name] = -1 if value is None else value
         else:
-            found[name] = value
-    return found
+            realm_settings[name] = value
+    return realm_settings
 
 
 def user_settings(row: Row) -> dict[str, Any]:
     """Return the personal settings that differ from the defaults, by their names in
     `PersonalSettings`."""
-    found = {}
+    user_settings = {}
     for name, value in row.items():
         renamed = _USER_NAMES.get(name, name)
         if renamed in _DEFAULTS and renamed not in _NOT_USER_SETTINGS:
             if renamed == "web_home_view" and value == "recent_topics":
                 value = "recent"
             if value != _DEFAULTS[renamed]:
-                found[renamed] = value
-    return found
+                user_settings[renamed] = value
+    return user_settings
 
 
 def channel_permissions(row: Row, group: Group) -> dict[str, Holders]:
     """Return who has which permission in a channel, by the fields of `Channel`."""
-    found = _permissions(row, _CHANNEL_PERMISSIONS, group)
+    result = _permissions(row, _CHANNEL_PERMISSIONS, group)
     policy = row.get("stream_post_policy")
-    if "can_send_message_group" not in found and _is_number(policy) and policy in _POSTING:
-        found["can_send_message_group"] = role_group(_POSTING[policy])
-    return found
+    if "can_send_message_group" not in result and _is_number(policy) and policy in _POSTING:
+        result["can_send_message_group"] = role_group(_POSTING[policy])
+    return result
 
 
 def group_permissions(row: Row, group: Group) -> dict[str, Holders]:

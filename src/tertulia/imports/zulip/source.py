@@ -108,7 +108,7 @@ class ZulipExport:
         if not path.is_file() or path.stat().st_size > _SMALL:
             return {}
         try:
-            found = msgspec.json.decode(path.read_bytes())
+            decoded = msgspec.json.decode(path.read_bytes())
         except (msgspec.DecodeError, RecursionError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return decoded if isinstance(decoded, dict) else {}

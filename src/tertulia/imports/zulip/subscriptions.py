@@ -196,14 +196,16 @@ def _receive(directory: Path, unlogged: dict[tuple[int, int], list[int]]) -> Non
                         recipients[row.id] = row.recipient
                 elif isinstance(row, ReaderRow) and not row.flags_mask & HISTORICAL:
                     key = row.message
-                    found = unlogged.get((recipients.get(key, -1), row.user_profile))
-                    if found is not None:
-                        found[:] = (min(found[0], key), max(found[1], key)) if found else (key, key)
+                    results = unlogged.get((recipients.get(key, -1), row.user_profile))
+                    if results is not None:
+                        results[:] = (
+                            (min(results[0], key), max(results[1], key)) if results else (key, key)
+                        )
 
 
 def _is_color(color: str) -> bool:
     return (
         len(color) == _COLOR_LENGTH
         and color.startswith("#")
-        and all(one in "0123456789abcdefABCDEF" for one in color[1:])
+        and all(text in "0123456789abcdefABCDEF" for text in color[1:])
     )

@@ -95,18 +95,18 @@ def message_files(directory: Path) -> list[Path]:
             "The export isn't finished: it has `.partial` files. Run Zulip's export again, and wait"
             " until it ends."
         )
-    found = {
+    result = {
         int(name[1]): path
         for path in directory.glob("messages-*.json")
         if (name := _MESSAGES.fullmatch(path.name))
     }
-    missing = sorted(set(range(1, max(found, default=0) + 1)) - found.keys())
+    missing = sorted(set(range(1, max(result, default=0) + 1)) - result.keys())
     if missing:
         raise SourceError(
             f"messages-{missing[0]:06}.json is missing, so the export is incomplete. Export or"
             " download it again."
         )
-    return [found[number] for number in sorted(found)]
+    return [result[number] for number in sorted(result)]
 
 
 def is_closed(path: Path) -> bool:
@@ -218,13 +218,13 @@ class _Reader:
         """Convert those that can be."""
         if self._type is None:
             return rows
-        found = []
+        result = []
         for row in rows:
             try:
-                found.append(msgspec.convert(row, self._type))
+                result.append(msgspec.convert(row, self._type))
             except (msgspec.ValidationError, ValueError):
-                found.append(row)
-        return found
+                result.append(row)
+        return result
 
     def _separately(self) -> Rows:
         """Decode the rows that are whole in the window one by one, and at least one."""
@@ -264,9 +264,9 @@ class _Reader:
         """Skip blanks, and return the next byte without taking it."""
         while True:
             while self._at < len(self._window):
-                one = self._window[self._at : self._at + 1]
-                if one not in _BLANKS:
-                    return one
+                byte = self._window[self._at : self._at + 1]
+                if byte not in _BLANKS:
+                    return byte
                 self._at += 1
             if self._is_whole:
                 raise ValueError("it ends too early")

@@ -39,12 +39,12 @@ async def edit_message(
 
     async def attempt() -> tuple[tuple[int, ...], int | None]:
         if move is None:
-            found = await preconditions.to_edit(caller.node.log, message_id)
+            loaded = await preconditions.to_edit(caller.node.log, message_id)
         else:
-            found, excerpt = await preconditions.to_move(
+            loaded, excerpt = await preconditions.to_move(
                 caller.node.log, caller.user, message_id, move
             )
-        message = found.message
+        message = loaded.message
         content = names.message_content(text) if text.strip() else DELETED
         present = hashlib.sha256(message.content.encode()).hexdigest()
         if expected_sha256 is not None and expected_sha256.lower() != present:
@@ -52,9 +52,9 @@ async def edit_message(
             raise StaleExpectation("The message has been edited in the meantime.")
         composed = await compose(caller.node, caller.user, content, lambda: _topic(message))
         if move is None:
-            return await caller.submit(editing.edit, found, composed), None
+            return await caller.submit(editing.edit, loaded, composed), None
         return await caller.submit(
-            moving.edit_and_move, found, composed, excerpt, move, caller.render
+            moving.edit_and_move, loaded, composed, excerpt, move, caller.render
         )
 
     detached, move_id = await retry_on_conflict(attempt)
@@ -70,10 +70,10 @@ async def move_messages(caller: Caller, message_id: int, wanted: Move) -> None:
     """Move a message, and others of its topic. Raises as `tertulia.domain.messages.moving.move`."""
 
     async def attempt() -> int | None:
-        found, excerpt = await preconditions.to_move(
+        loaded, excerpt = await preconditions.to_move(
             caller.node.log, caller.user, message_id, wanted
         )
-        return await caller.submit(moving.move, found, excerpt, wanted, caller.render)
+        return await caller.submit(moving.move, loaded, excerpt, wanted, caller.render)
 
     await _finish_allowed(caller.node, await retry_on_conflict(attempt))
 
@@ -99,10 +99,10 @@ async def _move_pieces(node: Node, move_id: int) -> None:
         move = node.state.topic_moves.get(move_id)
         if move is None:
             return False
-        found = await preconditions.to_move_next(node.log, move)
+        batch = await preconditions.to_move_next(node.log, move)
         # The move was permitted, even if the account was deactivated since.
         actor_id = move.user_id if node.state.users[move.user_id].is_active else None
-        return await node.log.submit(actor_id, moving.move_batch, found, node.renderer.render)
+        return await node.log.submit(actor_id, moving.move_batch, batch, node.renderer.render)
 
     while await retry_on_conflict(piece):
         pass
@@ -119,8 +119,8 @@ async def show_previews(node: Node, pending: PendingPreview, known: Previews) ->
     """Add previews to the message, as the server. Raises NoSuchMessage."""
 
     async def attempt() -> None:
-        found, rendered = await _with_previews(node, pending, known)
-        await node.log.submit(None, editing.show_preview, pending, found, rendered)
+        loaded, rendered = await _with_previews(node, pending, known)
+        await node.log.submit(None, editing.show_preview, pending, loaded, rendered)
 
     await retry_on_conflict(attempt)
 
@@ -129,6 +129,6 @@ async def _with_previews(
     node: Node, pending: PendingPreview, known: Previews
 ) -> tuple[LoadedMessage, Rendered]:
     """The message, and its HTML with these previews."""
-    found = await preconditions.to_edit(node.log, pending.message_id)
-    message = found.message
-    return found, await node.rendered(message.content, message.sender_id, known)
+    loaded = await preconditions.to_edit(node.log, pending.message_id)
+    message = loaded.message
+    return loaded, await node.rendered(message.content, message.sender_id, known)

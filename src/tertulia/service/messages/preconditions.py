@@ -78,17 +78,17 @@ async def to_move(
     away = wanted.channel_id is not None
     if wanted.propagation is Propagation.ONE:
         return await rows_to_move(log, message_id, [message_id], away=away)
-    found = await to_edit(log, message_id)
+    loaded = await to_edit(log, message_id)
     now = log.clock()
     context = CommandContext(log.state, now, actor.id, actor.reach)
     limit = moving.age_limit(context, is_between=away)
-    topic = await _topic_messages(log, found.message, None if limit is None else now - limit)
+    topic = await _topic_messages(log, loaded.message, None if limit is None else now - limit)
     excerpt = TopicExcerpt(lines=(), first_elsewhere=None, topic=topic)
     context = CommandContext(log.state, log.clock(), actor.id, actor.reach)
-    plan = moving.plan_move(context, found, excerpt, wanted)
+    plan = moving.plan_move(context, loaded, excerpt, wanted)
     if not plan.renames and len(plan.ids) <= plan.batch:
-        found, excerpt = await rows_to_move(log, message_id, list(plan.ids), away=away)
-    return found, msgspec.structs.replace(excerpt, topic=topic)
+        loaded, excerpt = await rows_to_move(log, message_id, list(plan.ids), away=away)
+    return loaded, msgspec.structs.replace(excerpt, topic=topic)
 
 
 async def _topic_messages(log: Log, message: Message, since: float | None) -> TopicMessages:
@@ -123,8 +123,8 @@ async def rows_to_move(
     ) -> tuple[LoadedMessage, TopicExcerpt]:
         return _found(state.seq, looked[0]), looked[1]
 
-    found, excerpt = await log.snapshot(None, look, conclude)
-    return await _with_readers(log, found), excerpt
+    loaded, excerpt = await log.snapshot(None, look, conclude)
+    return await _with_readers(log, loaded), excerpt
 
 
 def _excerpt_to_move(
@@ -156,11 +156,11 @@ async def to_move_next(log: Log, move: TopicMove) -> MoveBatch:
         return ids, len(ids) < limit, excerpt, one
 
     def conclude(state: State, looked: tuple[Sequence[int], bool, TopicExcerpt, _One]) -> MoveBatch:
-        ids, is_last, excerpt, one = looked
+        ids, is_last, excerpt, item = looked
         return MoveBatch(
             move=move,
             seq=state.seq,
-            found=None if one is None else _found(state.seq, one),
+            found=None if item is None else _found(state.seq, item),
             excerpt=excerpt,
             ids=ids,
             is_last=is_last,
@@ -179,25 +179,25 @@ async def to_delete(log: Log, message_ids: Sequence[int]) -> MessagesToDelete:
     def look(
         connection: Connection,
     ) -> tuple[list[Message], TopicExcerpt, Flags, int]:
-        found = queries.messages(connection, message_ids, texts=False)
+        messages = queries.messages(connection, message_ids, texts=False)
         last = 0
-        if found and found[0].direct_id is not None:
-            last = editing.last_direct_without(connection, found[0].direct_id, message_ids)
+        if messages and messages[0].direct_id is not None:
+            last = editing.last_direct_without(connection, messages[0].direct_id, message_ids)
         excerpt = _NO_TOPIC
-        if found:
-            ids = [message.id for message in found]
-            excerpt = _excerpt(connection, found[0].conversation, ids)
-        return found, excerpt, message_marks.flags_on(connection, message_ids), last
+        if messages:
+            ids = [message.id for message in messages]
+            excerpt = _excerpt(connection, messages[0].conversation, ids)
+        return messages, excerpt, message_marks.flags_on(connection, message_ids), last
 
     def conclude(
         state: State, looked: tuple[list[Message], TopicExcerpt, Flags, int]
     ) -> MessagesToDelete:
-        found, excerpt, flags, last = looked
-        if len({message.conversation for message in found}) > 1:
+        messages, excerpt, flags, last = looked
+        if len({message.conversation for message in messages}) > 1:
             raise Conflict
         return MessagesToDelete(
             seq=state.seq,
-            messages=found,
+            messages=messages,
             excerpt=excerpt,
             flags=flags,
             direct_last_id=last,

@@ -146,26 +146,31 @@ async def get_push_subscriptions(call: Call) -> PushSubscriptionsResponse:
     """Get your push subscriptions and the key to subscribe with. This endpoint is a Tertulia
     extension."""
     subscriptions = call.consider(pushes.listed)
-    by_id = await call.node.store.read(statuses, [one.id for one in subscriptions])
+    by_id = await call.node.store.read(
+        statuses, [subscription.id for subscription in subscriptions]
+    )
     return PushSubscriptionsResponse(
         enabled=call.node.config.web_push,
         public_key=call.node.push_key.public,
-        subscriptions=[_object(call, one, *by_id.get(one.id, (0.0, ""))) for one in subscriptions],
+        subscriptions=[
+            _object(call, subscription, *by_id.get(subscription.id, (0.0, "")))
+            for subscription in subscriptions
+        ],
     )
 
 
 def _object(
-    call: Call, one: PushSubscription, pushed_at: float = 0.0, trouble: str = ""
+    call: Call, subscription: PushSubscription, pushed_at: float = 0.0, trouble: str = ""
 ) -> PushSubscriptionObject:
     return PushSubscriptionObject(
-        id=one.id,
-        name=one.name,
-        service=one.service,
-        created_at=one.made_at,
+        id=subscription.id,
+        name=subscription.name,
+        service=subscription.service,
+        created_at=subscription.made_at,
         last_pushed_at=int(pushed_at) or None,
-        paused_until=one.paused_until if one.paused_until > call.now else None,
+        paused_until=subscription.paused_until if subscription.paused_until > call.now else None,
         trouble=trouble,
-        current=one.session_id is not None and one.session_id == call.session_id,
+        current=subscription.session_id is not None and subscription.session_id == call.session_id,
     )
 
 
@@ -200,8 +205,8 @@ async def add_push_subscription(
         session_id=call.session_id,
         key_id=call.key_id,
     )
-    one = await call.submit(pushes.subscribe, new, partial(may_be_plain, config))
-    return PushSubscriptionResponse(subscription=_object(call, one))
+    subscription = await call.submit(pushes.subscribe, new, partial(may_be_plain, config))
+    return PushSubscriptionResponse(subscription=_object(call, subscription))
 
 
 async def revise_push_subscription(
@@ -214,8 +219,8 @@ async def revise_push_subscription(
     ] = UNSET,
 ) -> PushSubscriptionResponse:
     """Rename or pause a push subscription. This endpoint is a Tertulia extension."""
-    one = await call.submit(pushes.revise, subscription_id, name, paused_until)
-    return PushSubscriptionResponse(subscription=_object(call, one))
+    subscription = await call.submit(pushes.revise, subscription_id, name, paused_until)
+    return PushSubscriptionResponse(subscription=_object(call, subscription))
 
 
 async def remove_push_subscription(call: Call, subscription_id: IntPath) -> None:
@@ -228,8 +233,8 @@ async def test_push_subscription(call: Call, subscription_id: IntPath) -> None:
     endpoint is a Tertulia extension."""
     if not call.node.config.web_push:
         raise Refused("Push notifications aren't set up on this server.")
-    one = call.consider(pushes.found, subscription_id)
-    await send_test_push(call.node, call.user, one)
+    subscription = call.consider(pushes.found, subscription_id)
+    await send_test_push(call.node, call.user, subscription)
 
 
 class PushSubscriptionsEvent(Event, kw_only=True, tag="push_subscriptions"):

@@ -159,8 +159,10 @@ class EventEncoder:
             events = list(projection.events(context, change, view))
             sent = self._known_things.sent(queue_id, seq, gained, events)
             encoded = [
-                one if event is kept else encoded_event(kept, numbering, seq, index)
-                for index, (one, event, kept) in enumerate(zip(encoded, events, sent, strict=True))
+                value if event is kept else encoded_event(kept, numbering, seq, index)
+                for index, (value, event, kept) in enumerate(
+                    zip(encoded, events, sent, strict=True)
+                )
                 if kept is not None
             ]
         # Event types aren't part of the view: clients can choose any set of them, and the events
@@ -179,9 +181,9 @@ class EventEncoder:
         """Return the events of a view that a key with this reach gets."""
         types = registration.event_types
         return [
-            one.body
-            for event, one in self._projection(change).numbered(context, change, view)
-            if self._is_reached(reach, event) and (types is None or one.type in types)
+            item.body
+            for event, item in self._projection(change).numbered(context, change, view)
+            if self._is_reached(reach, event) and (types is None or item.type in types)
         ]
 
     def transient_audience(self, transient: Transient) -> Collection[int] | None:

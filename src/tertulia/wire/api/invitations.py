@@ -200,7 +200,10 @@ async def send_invites(call: Call, params: SendInvites) -> None:
     )
     if outcome.not_invited or outcome.daily_limit_reached:
         raise InvitationFailed(
-            errors=[(one.address, one.reason, one.is_deactivated) for one in outcome.not_invited],
+            errors=[
+                (not_invited.address, not_invited.reason, not_invited.is_deactivated)
+                for not_invited in outcome.not_invited
+            ],
             sent=bool(outcome.invited),
             daily_limit_reached=outcome.daily_limit_reached,
         )

@@ -87,7 +87,7 @@ def _channels_deleted(event: ChannelDeleteEvent) -> _About:
 
 
 def _unsubscribed(event: SubscriptionRemoveEvent) -> _About:
-    left = _subscriptions(one.stream_id for one in event.subscriptions)
+    left = _subscriptions(subscription.stream_id for subscription in event.subscriptions)
     return _About(needs=left, removes=left)
 
 
@@ -106,7 +106,7 @@ _ABOUT: Final[Mapping[type[Event], Callable[[Any], _About]]] = {
     PeerAddEvent: lambda event: _About(needs=_channels(event.stream_ids)),
     PeerRemoveEvent: lambda event: _About(needs=_channels(event.stream_ids)),
     SubscriptionAddEvent: lambda event: _About(
-        adds=_subscriptions(one.stream_id for one in event.subscriptions)
+        adds=_subscriptions(subscription.stream_id for subscription in event.subscriptions)
     ),
     SubscriptionUpdateEvent: lambda event: _About(needs=_subscriptions([event.stream_id])),
     SubscriptionRemoveEvent: _unsubscribed,
@@ -167,7 +167,7 @@ class KnownThings:
             about = _About() if look is None else look(event)
             # A client that lost a response asks for it again: what is unknown only since this entry
             # was known before.
-            known = [one for one in about.needs if unknown.get(one, seq) >= seq]
+            known = [need for need in about.needs if unknown.get(need, seq) >= seq]
             if about.needs and not known:
                 sent.append(None)
                 continue
@@ -210,9 +210,9 @@ def gained_by(state: State, change: Change, viewer: User) -> Iterable[Thing]:
             if "bot" in change.values and decode_bot(change.was["bot"]).owner_id != viewer.id:
                 yield from [] if permissions.is_administrator(state, viewer) else [_bot(user_id)]
         case changes.UserVisibilityChanged(gained=seen):
-            for one in seen:
-                if viewer.id in one.viewers:
-                    yield from map(_user, bitmap(one.users))
+            for choice in seen:
+                if viewer.id in choice.viewers:
+                    yield from map(_user, bitmap(choice.users))
         case _:
             pass
     for sight in getattr(change, "sight", ()):

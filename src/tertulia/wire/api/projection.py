@@ -101,7 +101,7 @@ class Projection(ABC, Generic[C]):
 
     def encoded(self, context: ProjectionContext, change: C, view: Any) -> Sequence[EncodedEvent]:
         """The events as bytes."""
-        return [one for _, one in self.numbered(context, change, view)]
+        return [item for _, item in self.numbered(context, change, view)]
 
 
 Projections = tuple[Projection[Any], ...]

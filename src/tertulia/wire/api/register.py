@@ -124,7 +124,7 @@ _EVENTS_OF_DATA = {"realm_user_groups": "user_group"}
 
 
 def _event_types(requested: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted({*requested, *(_EVENTS_OF_DATA.get(one, one) for one in requested)}))
+    return tuple(sorted({*requested, *(_EVENTS_OF_DATA.get(text, text) for text in requested)}))
 
 
 async def register(

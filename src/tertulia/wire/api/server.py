@@ -86,14 +86,14 @@ async def get_server_settings(call: Call) -> ServerSettingsResponse:
         authentication_methods={name: offered.get(name, False) for name in _METHODS},
         external_authentication_methods=[
             ExternalMethod(
-                name=f"{one.kind}:{one.name}",
-                display_name=one.label,
+                name=f"{method.kind}:{method.name}",
+                display_name=method.label,
                 display_icon=None,
-                login_url=one.path,
-                signup_url=one.path,
+                login_url=method.path,
+                signup_url=method.path,
             )
-            for one in methods
-            if one.HAS_BUTTON
+            for method in methods
+            if method.HAS_BUTTON
         ],
         zulip_version=versions.SERVICE_VERSION,
         zulip_merge_base=versions.MERGE_BASE,

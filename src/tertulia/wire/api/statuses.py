@@ -164,16 +164,18 @@ def status_section(context: SectionContext) -> dict[str, Any]:
         return {"user_status": {}}
 
     def statuses_of(user_ids: Iterable[int]) -> bytes:
-        statuses = {str(one): status_object(state, state.users[one]) for one in user_ids}
+        statuses = {
+            str(user_id): status_object(state, state.users[user_id]) for user_id in user_ids
+        }
         return object_fields({user_id: status for user_id, status in statuses.items() if status})
 
     return {
         "user_status": json_object(
             context.node.fragments.get(
-                ("user_status", one.first, one.size), one.version, partial(statuses_of, one.ids)
+                ("user_status", item.first, item.size), item.version, partial(statuses_of, item.ids)
             )
-            for one in by_visibility(state, viewer)
-            if one.kind is not AccountVisibility.UNKNOWN
+            for item in by_visibility(state, viewer)
+            if item.kind is not AccountVisibility.UNKNOWN
         )
     }
 

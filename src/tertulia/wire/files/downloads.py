@@ -167,14 +167,14 @@ def file_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
 
     async def export(request: Request) -> Response:
         number = node.vault.text_of(EXPORT_TICKET, request.path_params["ticket"], node.clock())
-        found = None if number is None else node.state.data_exports.get(int(number))
-        file = await node.files.found(found.path) if found is not None and found.path else None
-        if found is None or file is None:
+        export = None if number is None else node.state.data_exports.get(int(number))
+        file = await node.files.found(export.path) if export is not None and export.path else None
+        if export is None or file is None:
             raise Gone
         headers = {
             **_headers(EXPORT_TYPE),
             "Content-Disposition": disposition("attachment", request.path_params["name"]),
-            "ETag": f'"{found.path}"',
+            "ETag": f'"{export.path}"',
         }
         return await stored_file(node, request, file, EXPORT_TYPE, headers)
 
@@ -310,8 +310,8 @@ def _headers(media_type: str) -> dict[str, str]:
 
 def _is_cached(request: Request, tag: str) -> bool:
     tags = {
-        one.strip().removeprefix("W/")
-        for one in request.headers.get("if-none-match", "").split(",")
+        text.strip().removeprefix("W/")
+        for text in request.headers.get("if-none-match", "").split(",")
     }
     return tag in tags or "*" in tags
 

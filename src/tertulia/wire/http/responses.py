@@ -213,9 +213,9 @@ async def compress_fragments(parts: Sequence[Part], accepted: str | None) -> Non
     """Compress the fragments that `body_of` needs, in a thread if that takes long."""
     if accepted is None or not compression.accepts("gzip", accepted):
         return
-    missing = [one for one in parts if isinstance(one, Fragment) and not one.is_compressed]
-    if sum(len(one.content) for one in missing) > MAX_COMPRESSED_ON_LOOP:
-        await asyncio.to_thread(lambda: [one.compressed for one in missing])
+    missing = [part for part in parts if isinstance(part, Fragment) and not part.is_compressed]
+    if sum(len(fragment.content) for fragment in missing) > MAX_COMPRESSED_ON_LOOP:
+        await asyncio.to_thread(lambda: [fragment.compressed for fragment in missing])
 
 
 def body_of(parts: Sequence[Part], accepted: str | None) -> tuple[bytes, Mapping[str, str]]:
@@ -403,7 +403,7 @@ def unless_known(
     tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
     sent = {"ETag": tag, **headers}
     header = request.headers.get("if-none-match", "")
-    known = {one.strip().removeprefix("W/") for one in header.split(",")}
+    known = {text.strip().removeprefix("W/") for text in header.split(",")}
     if tag in known or "*" in known:
         # An empty body has no encoding.
         sent.pop("Content-Encoding", None)

@@ -78,9 +78,9 @@ async def check_password(
         adopted = await adopted_password(node, request, address, known, password)
         if adopted is not None:
             credential, is_right = adopted, True
-    if not is_right and (found := await person_in_directory(node, address, password)) is not None:
-        known, is_right = found, True
-        credential = node.state.credentials[found.id]
+    if not is_right and (user := await person_in_directory(node, address, password)) is not None:
+        known, is_right = user, True
+        credential = node.state.credentials[user.id]
     if not is_right or known is None or credential is None:
         log_failed_sign_in(request, "password", known)
         raise WrongPassword("Incorrect email address or password.")
@@ -172,10 +172,10 @@ async def person_in_directory(node: HttpNode, login: str, password: str) -> User
     `identities.recognize`."""
     if not node.directories.methods:
         return None
-    found = await node.directories.signed_in(login, password)
-    if found is None:
+    result = await node.directories.signed_in(login, password)
+    if result is None:
         return None
-    method, person = found
+    method, person = result
     user: User = await node.log.submit(
         None,
         identities.recognize,
@@ -224,14 +224,14 @@ def require_confirmed(call: Call) -> None:
 
 def _proofs(state: State, user_id: int) -> list[str]:
     """Return what the account can confirm a session with: `password`, `passkey`, `code`."""
-    found = []
+    proofs = []
     if state.realm.password_sign_in and state.credentials[user_id].password_hash is not None:
-        found.append("password")
+        proofs.append("password")
     if has_passkey(state, user_id):
-        found.append("passkey")
+        proofs.append("passkey")
     if factor_verbs.has_any(state, user_id):
-        found.append("code")  # At least a recovery code.
-    return found
+        proofs.append("code")  # At least a recovery code.
+    return proofs
 
 
 def log_failed_sign_in(request: Request, method: str, user: User | None = None) -> None:

@@ -304,16 +304,16 @@ def _backup_metrics(node: HttpNode, last: tuple[float, int] | None) -> Iterator[
 
 def _disk_metrics(node: HttpNode) -> Iterator[Family]:
     with contextlib.suppress(OSError):
-        found = os.statvfs(node.config.data_path)
+        result = os.statvfs(node.config.data_path)
         yield _gauge(
             "tertulia_disk_free_bytes",
             "Free space in the file system of the data directory.",
-            found.f_bavail * found.f_frsize,
+            result.f_bavail * result.f_frsize,
         )
         yield _gauge(
             "tertulia_disk_size_bytes",
             "Size of the file system of the data directory.",
-            found.f_blocks * found.f_frsize,
+            result.f_blocks * result.f_frsize,
         )
 
 

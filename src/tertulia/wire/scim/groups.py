@@ -41,12 +41,18 @@ class _SentGroup(Struct):
 async def find(call: ScimCall, _: str) -> ScimAnswer:
     conditions = conditions_of(text) if (text := call.query.get("filter", "")) else {}
     candidates = _candidates(call.state, conditions)
-    found = [one for one in candidates if _is_shown(one) and _matches(call.state, one, conditions)]
-    found.sort(key=lambda group: group.id)
+    groups = [
+        candidate
+        for candidate in candidates
+        if _is_shown(candidate) and _matches(call.state, candidate, conditions)
+    ]
+    groups.sort(key=lambda group: group.id)
     page = lists.page_of(call.query)
     with_members = lists.wants(call.query, "members")
-    shown = [await _object(call, one, with_members) for one in _bounded(found[page], with_members)]
-    return ScimAnswer(lists.listed(shown, len(found), page.start))
+    shown = [
+        await _object(call, group, with_members) for group in _bounded(groups[page], with_members)
+    ]
+    return ScimAnswer(lists.listed(shown, len(groups), page.start))
 
 
 def _candidates(state: State, conditions: Mapping[str, str]) -> Iterable[UserGroup]:
@@ -153,14 +159,16 @@ def _take(
     if kind == "remove":
         # Members that don't exist are gone already.
         named = {
-            int(one["value"]) for one in items_of(value, "members") if _is_number(one.get("value"))
+            int(fields["value"])
+            for fields in items_of(value, "members")
+            if _is_number(fields.get("value"))
         }
         if value is None:
             named = sent.add.union(group.members if group is not None else ())
         sent.remove |= named
         sent.add -= named
         return
-    named = {_user_id(state, one.get("value")) for one in items_of(value, "members")}
+    named = {_user_id(state, fields.get("value")) for fields in items_of(value, "members")}
     if kind == "replace":
         sent.remove = set(group.members if group is not None else ()) - named
         sent.add = set()
@@ -212,21 +220,21 @@ async def _answer(call: ScimCall, group: UserGroup) -> ScimAnswer:
 
 
 async def _object(call: ScimCall, group: UserGroup, with_members: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "schemas": [GROUP],
         "id": str(group.id),
         "displayName": group.name,
         "meta": {"resourceType": "Group", "location": f"{call.base}/Groups/{group.id}"},
     }
     if with_members:
-        found["members"] = members = list[Any]()
+        result["members"] = members = list[Any]()
         for number, user_id in enumerate(group.members):
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)
             user = call.state.users[user_id]
             if user.is_active and not user.is_bot:
                 members.append(_member(call, user))
-    return found
+    return result
 
 
 def _member(call: ScimCall, user: User) -> dict[str, str]:

@@ -40,8 +40,8 @@ def _number(query: Mapping[str, str], name: str, default: int) -> int:
 
 def wants(query: Mapping[str, str], attribute: str) -> bool:
     """Whether the client wants this attribute, by `attributes` and `excludedAttributes`."""
-    excluded = {one.strip().lower() for one in query.get("excludedAttributes", "").split(",")}
-    included = {one.strip().lower() for one in query.get("attributes", "").split(",")} - {""}
+    excluded = {text.strip().lower() for text in query.get("excludedAttributes", "").split(",")}
+    included = {text.strip().lower() for text in query.get("attributes", "").split(",")} - {""}
     name = attribute.lower()
-    is_included = not included or any(one.partition(".")[0] == name for one in included)
+    is_included = not included or any(text.partition(".")[0] == name for text in included)
     return name not in excluded and is_included

@@ -84,13 +84,13 @@ def _always_has(what: str) -> ScimRefused:
 
 
 async def find(call: ScimCall, _: str) -> ScimAnswer:
-    found = call.state.users.people.ids
+    bitmap = call.state.users.people.ids
     if text := call.query.get("filter", ""):
-        found = _matching(call, conditions_of(text)) & found
+        bitmap = _matching(call, conditions_of(text)) & bitmap
     page = lists.page_of(call.query)
-    users = map(call.state.users.__getitem__, found[page])
+    users = map(call.state.users.__getitem__, bitmap[page])
     resources = [_object(call, user) for user in users]
-    return ScimAnswer(lists.listed(resources, len(found), page.start))
+    return ScimAnswer(lists.listed(resources, len(bitmap), page.start))
 
 
 async def read(call: ScimCall, resource_id: str) -> ScimAnswer:
@@ -216,7 +216,9 @@ def _is_email_of(user: User, path: AttributePath, value: Any) -> bool:
         by, wanted = path.selector
         return shown.get(by) == wanted.casefold()
     named = items_of(value, "emails")
-    return not named or any(str(one.get("value", "")).casefold() == shown["value"] for one in named)
+    return not named or any(
+        str(fields.get("value", "")).casefold() == shown["value"] for fields in named
+    )
 
 
 def _take_name(sent: _SentPerson, sub: str, value: Any) -> None:
@@ -243,9 +245,9 @@ def _take_email(sent: _SentPerson, path: AttributePath, value: Any) -> None:
         return
     if path.sub:
         return
-    items = [one for one in items_of(value, "emails") if one.get("value")]
-    primary = (one for one in items if str(one.get("primary", "")).lower() == "true")
-    work = (one for one in items if str(one.get("type", "")).lower() == _WORK)
+    items = [fields for fields in items_of(value, "emails") if fields.get("value")]
+    primary = (item for item in items if str(item.get("primary", "")).lower() == "true")
+    work = (item for item in items if str(item.get("type", "")).lower() == _WORK)
     chosen = next(primary, None) or next(work, None) or next(iter(items), None)
     if chosen is not None:
         sent.email = text_of(chosen["value"], "emails.value")
@@ -263,21 +265,21 @@ def _matching(call: ScimCall, conditions: Mapping[str, str]) -> BitMap:
     """Return the accounts that fulfill all conditions, each of which identifies a person."""
     state, candidates = call.state, None
     for name, value in conditions.items():
-        found: set[int] = set()
+        result: set[int] = set()
         match name:
             case "username":
-                found = {*_by_address(state, value), *_linked(state, USER_NAME, value.casefold())}
-                found = {i for i in found if _user_name(call, state.users[i]) == value.casefold()}
+                result = {*_by_address(state, value), *_linked(state, USER_NAME, value.casefold())}
+                result = {i for i in result if _user_name(call, state.users[i]) == value.casefold()}
             case "externalid":
-                found = _linked(state, _method(call), _subject(call, value))
+                result = _linked(state, _method(call), _subject(call, value))
             case "emails" | "emails.value":
-                found = _by_address(state, value)
+                result = _by_address(state, value)
             case "id":
                 is_number = value.isascii() and value.isdigit() and len(value) < 16
-                found = {int(value)} if is_number and int(value) in state.users else set()
+                result = {int(value)} if is_number and int(value) in state.users else set()
             case _:
                 raise ScimRefused(400, f"Users can't be filtered by {name}.", "invalidFilter")
-        candidates = found if candidates is None else candidates & found
+        candidates = result if candidates is None else candidates & result
     return BitMap(candidates or ())
 
 
@@ -302,7 +304,7 @@ def _parts(full_name: str) -> tuple[str, str]:
 
 def _object(call: ScimCall, user: User) -> dict[str, Any]:
     given, family = _parts(user.full_name)
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "schemas": [USER],
         "id": str(user.id),
         "userName": provisioning.linked(call.state, user.id, USER_NAME) or user.address,
@@ -318,8 +320,8 @@ def _object(call: ScimCall, user: User) -> dict[str, Any]:
     }
     if subject := provisioning.linked(call.state, user.id, _method(call)):
         sign_in = call.node.config.sign_in_of_scim
-        found["externalId"] = sign_in.provider_id(subject) if sign_in else subject
-    return found
+        result["externalId"] = sign_in.provider_id(subject) if sign_in else subject
+    return result
 
 
 # The directory's IDs

@@ -63,16 +63,16 @@ class Arrivals:
         """Return the changes. `edits` and `reactions` are what belongs to them."""
         made: list[AnyChange] = []
         read, own_unread = BitMap(), BitMap()
-        for one in arriving:
-            sender_id = self._there.user(number(one.row, "sender_id"))
-            place = self._place(one.row)
+        for arriving_message in arriving:
+            sender_id = self._there.user(number(arriving_message.row, "sender_id"))
+            place = self._place(arriving_message.row)
             if sender_id is None or sender_id not in self._state.users or place is None:
                 continue
-            made += self._sent(one, sender_id, *place)
+            made += self._sent(arriving_message, sender_id, *place)
             self.count += 1
-            message_id = int(one.row["id"])
+            message_id = int(arriving_message.row["id"])
             read.add(message_id)
-            if not self._is_read(one.row):
+            if not self._is_read(arriving_message.row):
                 own_unread.add(message_id)
         if self._is_history and read:
             made += self._all_read(read, own_unread)
@@ -86,7 +86,7 @@ class Arrivals:
         first, last = read.min(), read.max()
         whole = BitMap(range(first, last + 1))
         owner_id = self._there.owner_id
-        others = [one.id for one in self._state.users if one.id != owner_id]
+        others = [user.id for user in self._state.users if user.id != owner_id]
         groups = [(whole, others[n : n + 500]) for n in range(0, len(others), 500)]
         if owner_id in self._state.users:
             groups.append((whole - own_unread, [owner_id]))
@@ -99,16 +99,16 @@ class Arrivals:
         self, row: Row
     ) -> tuple[int | None, str, int | None, DirectConversation | None] | None:
         if row.get("type") in {"stream", "channel"}:
-            found = self._rows.place(row)
-            return None if found is None else (*found, None, None)
+            result = self._rows.place(row)
+            return None if result is None else (*result, None, None)
         people = row.get("display_recipient")
         ids = {
-            self._there.user(number(one, "id"))
-            for one in (people if isinstance(people, list) else ())
-            if isinstance(one, dict)
+            self._there.user(number(person, "id"))
+            for person in (people if isinstance(people, list) else ())
+            if isinstance(person, dict)
         }
         members = tuple(sorted(one for one in ids if one is not None))
-        if not members or any(one not in self._state.users for one in members):
+        if not members or any(member_id not in self._state.users for member_id in members):
             return None
         known = self._state.directs.by_members.get(members)
         if known is not None:
@@ -123,23 +123,23 @@ class Arrivals:
 
     def _sent(
         self,
-        one: ArrivingMessage,
+        arriving_message: ArrivingMessage,
         sender_id: int,
         channel_id: int | None,
         topic: str,
         direct_id: int | None,
         begun: DirectConversation | None,
     ) -> Iterable[AnyChange]:
-        row, rendered = one.row, one.rendered
+        row, rendered = arriving_message.row, arriving_message.rendered
         message_id = int(row["id"])
         linked = []
-        for file in one.files:
+        for file in arriving_message.files:
             if file.path not in self._known_files:
                 added = replace(file, id=self._next_file)
                 self._known_files[file.path] = self._next_file
                 self._next_file += 1
                 yield changes.AttachmentAdded(attachment=added)
-        for paths in linked_paths(one.content):
+        for paths in linked_paths(arriving_message.content):
             for path in paths:
                 known = self._state.uploads.at_path(path)
                 file_id = self._known_files.get(path) or (known.id if known else None)
@@ -153,7 +153,7 @@ class Arrivals:
             channel_id=channel_id,
             topic=topic,
             direct_id=direct_id,
-            content=one.content,
+            content=arriving_message.content,
             rendered=rendered.html,
             client=text(row, "client")[:100],
             has_link=rendered.has_link or bool(linked),
@@ -177,7 +177,7 @@ class Arrivals:
         )
         for part in parts[1:]:
             yield changes.SubmessageAdded(submessage=part, place=place_of(message))
-        self._history(one, message_id)
+        self._history(arriving_message, message_id)
 
     def _flags(
         self,
@@ -193,26 +193,28 @@ class Arrivals:
             conversation = begun or state.directs.get(message.direct_id)
             if conversation is None:  # It begins in this commit.
                 conversation = next(
-                    one for one in self._begun.values() if one.id == message.direct_id
+                    conversation
+                    for conversation in self._begun.values()
+                    if conversation.id == message.direct_id
                 )
             received = frozenset(conversation.members)
         context = CommandContext(state, self._context.now, message.sender_id)
         direct = message.channel_id is None
-        found = mentions(context, rendered, received, direct=direct)
+        flags = mentions(context, rendered, received, direct=direct)
         for user_id in state.alerts.alerted_by(message.content) & received:
-            found[user_id] = found.get(user_id, Flag(0)) | Flag.HAS_ALERT_WORD
+            flags[user_id] = flags.get(user_id, Flag(0)) | Flag.HAS_ALERT_WORD
         given = row.get("flags")
-        own = Flag(0)
+        flag = Flag(0)
         for name in given if isinstance(given, list) else ():
-            own |= FLAGS.get(name, Flag(0)) if isinstance(name, str) else Flag(0)
+            flag |= FLAGS.get(name, Flag(0)) if isinstance(name, str) else Flag(0)
         owner_id = self._there.owner_id
-        if own and owner_id in state.users:
-            found[owner_id] = found.get(owner_id, Flag(0)) | own
-        return dict(sorted(found.items()))
+        if flag and owner_id in state.users:
+            flags[owner_id] = flags.get(owner_id, Flag(0)) | flag
+        return dict(sorted(flags.items()))
 
-    def _history(self, one: ArrivingMessage, message_id: int) -> None:
-        before = iter(one.before)
-        for n, (edit, was) in enumerate(one.edits, 1):
+    def _history(self, arriving_message: ArrivingMessage, message_id: int) -> None:
+        before = iter(arriving_message.before)
+        for n, (edit, was) in enumerate(arriving_message.edits, 1):
             has_topic = "prev_topic" in edit
             self.edits.append(
                 MessageEdit(
@@ -228,22 +230,22 @@ class Arrivals:
                     channel_id=number(edit, "stream"),
                 )
             )
-        self.reactions += self._rows.reactions(self._there, one.row, message_id)
+        self.reactions += self._rows.reactions(self._there, arriving_message.row, message_id)
 
 
 def numbered(state: State, made: Iterable[AnyChange]) -> list[AnyChange]:
     """Give the parts of widgets their IDs."""
     next_id = widgets.next_id(state)
-    found: list[AnyChange] = []
-    for one in made:
-        if isinstance(one, changes.SubmessageAdded):
-            one = replace(one, submessage=replace(one.submessage, id=next_id))
+    result: list[AnyChange] = []
+    for change in made:
+        if isinstance(change, changes.SubmessageAdded):
+            change = replace(change, submessage=replace(change.submessage, id=next_id))
             next_id += 1
-        elif isinstance(one, changes.MessageSent) and one.widget is not None:
-            one = replace(one, widget=replace(one.widget, id=next_id))
+        elif isinstance(change, changes.MessageSent) and change.widget is not None:
+            change = replace(change, widget=replace(change.widget, id=next_id))
             next_id += 1
-        found.append(one)
-    return found
+        result.append(change)
+    return result
 
 
 def mentions(
@@ -253,4 +255,4 @@ def mentions(
     try:
         return sending.mentions(context, rendered, frozenset(), received, direct=direct)
     except Refused:  # It was allowed when it was sent.
-        return {one: Flag.MENTIONED for one in rendered.mentions if one in received}
+        return {mention: Flag.MENTIONED for mention in rendered.mentions if mention in received}

@@ -28,12 +28,12 @@ def touched_by(events: Sequence[Row]) -> Touched:
         ids = {*numbers(event, "message_ids"), *numbers(event, "messages")}
         message = event.get("message")
         ids |= {
-            one
-            for one in (
+            value
+            for value in (
                 number(event, "message_id"),
                 number(message, "id") if isinstance(message, dict) else None,
             )
-            if one is not None
+            if value is not None
         }
         match text(event, "type"):
             case "delete_message":

@@ -38,19 +38,19 @@ class LiveFiles:
         """Download the files that the content links and that aren't here. Return what describes
         them, without IDs."""
         state = self._log.state
-        found: dict[str, Attachment] = {}
+        attachments: dict[str, Attachment] = {}
         if user_id not in state.users:
             return []
         for paths in linked_paths(content):
-            if any(state.uploads.at_path(path) for path in paths) or len(found) >= MAX_FILES:
+            if any(state.uploads.at_path(path) for path in paths) or len(attachments) >= MAX_FILES:
                 continue
-            path = next((one for one in paths if _PATH.fullmatch(one)), None)
-            if path is None or ".." in path.split("/") or path in found:
+            path = next((path for path in paths if _PATH.fullmatch(path)), None)
+            if path is None or ".." in path.split("/") or path in attachments:
                 continue
             file = await self._file(user_id, path)
             if file is not None:
-                found[path] = file
-        return list(found.values())
+                attachments[path] = file
+        return list(attachments.values())
 
     async def _file(self, user_id: int, path: str) -> Attachment | None:
         draft = self._uploads.begin()

@@ -311,11 +311,11 @@ class Follower:
             after = places[-1][0]
 
     async def _missing(self, message_ids: Sequence[int]) -> list[int]:
-        found: set[int] = set()
+        result: set[int] = set()
         for begin in range(0, len(message_ids), IDS_AT_ONCE):
             some = message_ids[begin : begin + IDS_AT_ONCE]
-            found |= {row["id"] for row in await self._asked(self._server.messages_with, some)}
-        return [one for one in message_ids if one not in found]
+            result |= {row["id"] for row in await self._asked(self._server.messages_with, some)}
+        return [message_id for message_id in message_ids if message_id not in result]
 
     # Following
 
@@ -341,10 +341,10 @@ class Follower:
         events = await self._events(self._followed.last_event_id)
         if not events:
             return there, True
-        if any(text(one, "type") == "message" for one in events):
+        if any(text(event, "type") == "message" for event in events):
             await asyncio.sleep(min(SETTLE_SECONDS, self._poll_seconds))
             events += await self._events(int(events[-1]["id"]))
-        if any(text(one, "type") not in _OF_MESSAGES for one in events):
+        if any(text(event, "type") not in _OF_MESSAGES for event in events):
             await asyncio.sleep(
                 max(0.0, self._looked_at + REFRESH_SECONDS - time.monotonic())
                 if self._poll_seconds
@@ -370,10 +370,12 @@ class Follower:
         return there, False
 
     async def _events(self, after: int) -> list[Row]:
-        found = await self._asked(
+        results = await self._asked(
             lambda: self._server.events(self._followed.queue_id, after, block=False)
         )
-        return sorted((e for e in found if number(e, "id") is not None), key=lambda e: int(e["id"]))
+        return sorted(
+            (e for e in results if number(e, "id") is not None), key=lambda e: int(e["id"])
+        )
 
     def _lacks_place(self, rows: Sequence[Row]) -> bool:
         state = self._log.state
@@ -386,10 +388,10 @@ class Follower:
     # The end
 
     async def _is_to_finish(self) -> bool:
-        found = await self._log.store.read_log(
+        log = await self._log.store.read_log(
             lambda c: installation.value(c, FINISH_FACT), READ_SECONDS
         )
-        return bool(found)
+        return bool(log)
 
     async def _finish(self) -> None:
         """Look once more at everything but older messages, and open the organization."""

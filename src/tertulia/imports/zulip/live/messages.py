@@ -115,8 +115,8 @@ class LiveMessages:
             message = stored.get(row["id"])
             if message is None:
                 continue
-            found = details.get(message.id, NO_DETAILS)
-            small = list(self._small_changes(there, row, message, found))
+            result = details.get(message.id, NO_DETAILS)
+            small = list(self._small_changes(there, row, message, result))
             if message.id in touched.flagged:
                 small += self._own_flags(there, row, message)
             if small:
@@ -128,7 +128,7 @@ class LiveMessages:
             }
             if is_moved and place is not None and message.channel_id is not None:
                 moved[message.channel_id, message.topic, *place].append(message.id)
-            is_edited = self._is_edited(row, message, found, message.id in touched.edited)
+            is_edited = self._is_edited(row, message, result, message.id in touched.edited)
             if is_edited:
                 await self._edit(row, message.id)
             differing += bool(small) + is_moved + is_edited
@@ -143,37 +143,40 @@ class LiveMessages:
     async def delete(self, message_ids: Iterable[int]) -> int:
         """Delete those messages that are here. Return how many."""
         ids = list(message_ids)
-        found = await self._log.store.read(lambda c: queries.messages(c, ids, texts=False))
+        messages = await self._log.store.read(lambda c: queries.messages(c, ids, texts=False))
         of_place: dict[Any, list[int]] = defaultdict(list)
-        for message in found:
+        for message in messages:
             of_place[message.conversation].append(message.id)
         for some in of_place.values():
             for begin in range(0, len(some), deleting.BATCH):
                 doomed = await preconditions.to_delete(self._log, some[begin:][: deleting.BATCH])
                 if doomed.messages:
                     await self._log.submit(None, _delete, doomed)
-        return len(found)
+        return len(messages)
 
     # Messages that are here
 
     def _is_edited(
-        self, row: Row, message: Message, found: MessageDetails, is_touched: bool
+        self, row: Row, message: Message, details: MessageDetails, is_touched: bool
     ) -> bool:
         if self._rows.content(row.get("content")) == message.content:
             return False
         # Otherwise the import changed the text.
-        here = max((edit.at for edit in found.edits if edit.changed_content), default=0)
+        here = max((edit.at for edit in details.edits if edit.changed_content), default=0)
         there = seconds(row, "last_edit_timestamp")
         return is_touched or (there > 0 and there > here - TOLERANCE)
 
     def _small_changes(
-        self, there: PreviousState, row: Row, message: Message, found: MessageDetails
+        self, there: PreviousState, row: Row, message: Message, details: MessageDetails
     ) -> Iterable[AnyChange]:
         place = place_of(message)
-        known = {(one.user_id, one.kind, one.code): one for one in found.reactions}
+        known = {
+            (reaction.user_id, reaction.kind, reaction.code): reaction
+            for reaction in details.reactions
+        }
         wanted = {
-            (one.user_id, one.kind, one.code): one
-            for one in self._rows.reactions(there, row, message.id)
+            (reaction.user_id, reaction.kind, reaction.code): reaction
+            for reaction in self._rows.reactions(there, row, message.id)
         }
         for key in known.keys() - wanted.keys():
             yield changes.ReactionRemoved(reaction=known[key], place=place)
@@ -181,7 +184,7 @@ class LiveMessages:
             if key not in known:
                 yield changes.ReactionAdded(reaction=reaction, place=place)
         parts = self._rows.parts(there, row, message.id)
-        have = [(one.sender_id, one.content) for one in found.submessages]
+        have = [(submessage.sender_id, submessage.content) for submessage in details.submessages]
         for part in parts:
             if (part.sender_id, part.content) in have:
                 have.remove((part.sender_id, part.content))
@@ -208,14 +211,14 @@ class LiveMessages:
         await self._log.submit(None, verb)
 
     async def _edit(self, row: Row, message_id: int) -> None:
-        found = await preconditions.to_edit(self._log, message_id)
+        loaded = await preconditions.to_edit(self._log, message_id)
         content = self._rows.content(row.get("content"))
-        files = await self._files.linked(found.message.sender_id, content)
-        (rendered,) = await self._rendered([(found.message.sender_id, content, None)])
-        sender = self._log.state.users[found.message.sender_id]
+        files = await self._files.linked(loaded.message.sender_id, content)
+        (rendered,) = await self._rendered([(loaded.message.sender_id, content, None)])
+        sender = self._log.state.users[loaded.message.sender_id]
 
         def verb(context: CommandContext) -> Decision[None]:
-            return Decision(None, _edited(context, found, content, rendered, files))
+            return Decision(None, _edited(context, loaded, content, rendered, files))
 
         await self._log.submit(sender.id if sender.is_active else None, verb)
 
@@ -230,7 +233,7 @@ class LiveMessages:
     ) -> None:
         away = channel_id != new_channel_id
         try:
-            found, excerpt = await preconditions.rows_to_move(self._log, ids[0], ids, away=away)
+            loaded, excerpt = await preconditions.rows_to_move(self._log, ids[0], ids, away=away)
         except NoSuchMessage:
             return
         whole = frozenset(ids)
@@ -252,7 +255,7 @@ class LiveMessages:
             )
             joins = (new_channel_id, topic_key(new_topic)) in state.topics
             lines = [line for line in excerpt.lines if line.id in whole]
-            change = move_effects.moved_change(context, move, found, excerpt, lines)
+            change = move_effects.moved_change(context, move, loaded, excerpt, lines)
             return Decision(None, [change, *topics.after_moving(context, change, joins=joins)])
 
         await self._log.submit(None, verb)
@@ -291,22 +294,27 @@ class LiveMessages:
             sender_id = there.user(number(row, "sender_id")) or 0
             contents.append(self._rows.content(row.get("content")))
             given = row.get("edit_history")
-            listed = [one for one in given if isinstance(one, dict)] if given else []
+            listed = [value for value in given if isinstance(value, dict)] if given else []
             history = [
-                (one, self._rows.content(one["prev_content"]) if "prev_content" in one else None)
-                for one in reversed(listed[:MAX_EDITS])
+                (
+                    fields,
+                    self._rows.content(fields["prev_content"])
+                    if "prev_content" in fields
+                    else None,
+                )
+                for fields in reversed(listed[:MAX_EDITS])
             ]
             histories.append(history)
             texts.append((sender_id, contents[-1], None))
             texts += [(sender_id, before, None) for _, before in history if before is not None]
         rendered = iter(await self._rendered(texts))
-        found = []
+        arriving_messages = []
         for row, content, history in zip(rows, contents, histories, strict=True):
             html = next(rendered)
-            before = [next(rendered) for _, one in history if one is not None]
+            before = [next(rendered) for _, text in history if text is not None]
             sender_id = there.user(number(row, "sender_id")) or 0
             files = await self._files.linked(sender_id, content)
-            found.append(
+            arriving_messages.append(
                 ArrivingMessage(
                     row=row,
                     content=content,
@@ -316,7 +324,7 @@ class LiveMessages:
                     files=files,
                 )
             )
-        return found
+        return arriving_messages
 
     async def _rendered(self, texts: Sequence[Text]) -> list[Rendered]:
         if self._pool is None:
@@ -327,18 +335,18 @@ class LiveMessages:
 def _look(
     connection: Connection, ids: Sequence[int]
 ) -> tuple[dict[int, Message], dict[int, MessageDetails]]:
-    stored = {one.id: one for one in queries.messages(connection, ids)}
+    stored = {message.id: message for message in queries.messages(connection, ids)}
     return stored, message_details.details_of(connection, list(stored))
 
 
 def _edited(
     context: CommandContext,
-    found: editing.LoadedMessage,
+    loaded: editing.LoadedMessage,
     content: str,
     rendered: Rendered,
     files: Sequence[Attachment],
 ) -> list[AnyChange]:
-    state, message = context.state, found.message
+    state, message = context.state, loaded.message
     first = state.tables["attachments"].next_id()
     added = [replace(file, id=first + n) for n, file in enumerate(files)]
     own = {file.path: file.id for file in added}
@@ -357,7 +365,7 @@ def _edited(
         flags[user_id] = flags.get(user_id, Flag(0)) | Flag.HAS_ALERT_WORD
     change = editing.edited(
         state,
-        found,
+        loaded,
         replace(
             message,
             content=content,
@@ -375,7 +383,7 @@ def _edited(
         attached=tuple(sorted(linked - before)),
         detached=tuple(sorted(before - linked)),
     )
-    return [*(changes.AttachmentAdded(attachment=one) for one in added), change]
+    return [*(changes.AttachmentAdded(attachment=attachment) for attachment in added), change]
 
 
 def _delete(context: CommandContext, doomed: deleting.MessagesToDelete) -> Decision[None]:

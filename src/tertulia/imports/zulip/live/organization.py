@@ -110,12 +110,12 @@ class LiveOrganization:
         is_active = flag(row, "is_active", True)
         if known is None:
             return [self._created(context, key, row, values)]
-        found = users.changed(context, known, values)
+        changes = users.changed(context, known, values)
         if known.is_active and not is_active:
-            found.append(deactivation.deactivated(context, known))
+            changes.append(deactivation.deactivated(context, known))
         if not known.is_active and is_active and not known.is_deleted:
-            found.append(deactivation.reactivated(context, known))
-        return found
+            changes.append(deactivation.reactivated(context, known))
+        return changes
 
     def _created(
         self, context: CommandContext, key: int, row: Row, values: Mapping[str, Any]
@@ -175,7 +175,9 @@ class LiveOrganization:
     def _group(self, context: CommandContext, key: int, row: Row) -> list[AnyChange]:
         known = context.state.groups.get(key)
         name = text(row, "name")[: names.MAX_GROUP_NAME]
-        if not name or any(one.name == name and one.id != key for one in context.state.groups):
+        if not name or any(
+            group.name == name and group.id != key for group in context.state.groups
+        ):
             name = f"group {key}" if known is None else known.name
         values: dict[str, Any] = {
             "name": name,
@@ -216,17 +218,17 @@ class LiveOrganization:
             removed_groups=tuple(sorted(set(known.subgroups) - below)),
             deactivated=known.deactivated,
         )
-        found: list[AnyChange] = []
+        results: list[AnyChange] = []
         if change.added or change.removed or change.added_groups or change.removed_groups:
             sight = groups.visibility_changes(state, known, change)
-            found.append(replace(change, sight=sight))
+            results.append(replace(change, sight=sight))
         values = self._permissions(state, group_permissions(row, _holders), row)
         values |= {"deactivated": flag(row, "deactivated")}
-        return [*found, *_group_changed(known, values)]
+        return [*results, *_group_changed(known, values)]
 
     def _permissions(self, state: State, given: Mapping[str, Holders], row: Row) -> dict[str, Any]:
-        found = {name: self._there.setting(state, row[name]) for name in given if name in row}
-        return {name: value for name, value in found.items() if value is not None}
+        result = {name: self._there.setting(state, row[name]) for name in given if name in row}
+        return {name: value for name, value in result.items() if value is not None}
 
     # Channels
 
@@ -307,14 +309,14 @@ class LiveOrganization:
         here = set(state.subscribers(channel.id))
         if not there and (channel.is_private or number(row, "subscriber_count")):
             return []  # The list isn't visible to the owner.
-        found: list[AnyChange] = []
+        changes: list[AnyChange] = []
         if joining := sorted(there - here):
-            people = [state.users[one] for one in joining]
-            found.append(subscription_changes.subscribed(state, channel, people, {}))
+            people = [state.users[user_id] for user_id in joining]
+            changes.append(subscription_changes.subscribed(state, channel, people, {}))
         if leaving := sorted(here - there):
-            people = [state.users[one] for one in leaving]
-            found.append(subscription_changes.unsubscribed(state, channel, people))
-        return found
+            people = [state.users[user_id] for user_id in leaving]
+            changes.append(subscription_changes.unsubscribed(state, channel, people))
+        return changes
 
     # The organization
 
@@ -327,7 +329,7 @@ class LiveOrganization:
             for name, value in given.items()
             if name.startswith("realm_")
         }
-        types = {one.name: one.type for one in fields(Realm)}
+        types = {field.name: field.type for field in fields(Realm)}
         values: dict[str, Any] = {}
         for name, value in realm_settings(rows, _holders).items():
             if name not in types or name in _NOT_FOLLOWED:
@@ -357,19 +359,19 @@ class LiveOrganization:
 
 def changed(context: CommandContext, verb: Verb) -> Decision[bool]:
     """Make one record equal. Return whether it differed."""
-    found = verb(context)
-    return Decision(bool(found), found)
+    changes = verb(context)
+    return Decision(bool(changes), changes)
 
 
 def differences(state: State, there: Row) -> list[str]:
     """Return what following doesn't bring along, a sentence for each kind that differs."""
     emoji = there.get("realm_emoji")
     names_there = {
-        text(one, "name")
-        for one in (emoji.values() if isinstance(emoji, dict) else ())
-        if isinstance(one, dict) and not flag(one, "deactivated")
+        text(value, "name")
+        for value in (emoji.values() if isinstance(emoji, dict) else ())
+        if isinstance(value, dict) and not flag(value, "deactivated")
     }
-    names_here = {one.name for one in state.custom_emoji if not one.deactivated}
+    names_here = {emoji.name for emoji in state.custom_emoji if not emoji.deactivated}
     counted = {
         "linkifiers": (len(rows(there, "realm_linkifiers")), len(state.linkifiers)),
         "code playgrounds": (len(rows(there, "realm_playgrounds")), len(state.playgrounds)),
@@ -378,15 +380,15 @@ def differences(state: State, there: Row) -> list[str]:
             len(state.profile_fields),
         ),
     }
-    found = [
+    differences = [
         f"{what}: {number_there:,} there, {number_here:,} here"
         for what, (number_there, number_here) in counted.items()
         if number_there != number_here
     ]
     if names_there != names_here:
         differing = ", ".join(sorted(names_there ^ names_here)[:20])
-        found.append(f"custom emoji that only one of them has: {differing}")
-    return found
+        differences.append(f"custom emoji that only one of them has: {differing}")
+    return differences
 
 
 def _group_changed(known: UserGroup, values: Mapping[str, Any]) -> list[AnyChange]:
@@ -411,7 +413,7 @@ def _final(check: Callable[[str], str], given: str) -> str:
 
 def _time(given: str) -> int:
     try:
-        found = datetime.fromisoformat(given)
+        result = datetime.fromisoformat(given)
     except ValueError:
         return 0
-    return max(0, int(found.replace(tzinfo=found.tzinfo or UTC).timestamp()))
+    return max(0, int(result.replace(tzinfo=result.tzinfo or UTC).timestamp()))

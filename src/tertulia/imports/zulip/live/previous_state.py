@@ -58,7 +58,7 @@ class PreviousState(Struct, kw_only=True):
         below = {self.system.get(one, one) for one in numbers(value, "direct_subgroups")}
         return normalized(
             Members(
-                tuple(sorted(one for one in people if one in state.users)),
+                tuple(sorted(person_id for person_id in people if person_id in state.users)),
                 tuple(sorted(one for one in below if one in state.groups)),
             )
         )
@@ -67,4 +67,4 @@ class PreviousState(Struct, kw_only=True):
 def rows(found: Row, name: str) -> list[Row]:
     """Return the objects in a list of a response, or an empty list."""
     given = found.get(name)
-    return [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
+    return [value for value in given if isinstance(value, dict)] if isinstance(given, list) else []

@@ -54,7 +54,9 @@ class MessageRows:
         try:
             return names.topic_name(given)
         except Refused:
-            visible = "".join(one for one in given if one.isprintable() and names.is_visible(one))
+            visible = "".join(
+                text for text in given if text.isprintable() and names.is_visible(text)
+            )
             return names.topic_name(visible)
 
     def content(self, given: Any) -> str:
@@ -69,18 +71,18 @@ class MessageRows:
         """Yield the reactions of people who are here."""
         given = row.get("reactions")
         state = self._log.state
-        for one in (given if isinstance(given, list) else ())[:MAX_REACTIONS]:
-            if not isinstance(one, dict):
+        for value in (given if isinstance(given, list) else ())[:MAX_REACTIONS]:
+            if not isinstance(value, dict):
                 continue
-            user_id = there.user(number(one, "user_id"))
-            kind, code = _KINDS.get(text(one, "reaction_type")), text(one, "emoji_code")[:100]
+            user_id = there.user(number(value, "user_id"))
+            kind, code = _KINDS.get(text(value, "reaction_type")), text(value, "emoji_code")[:100]
             if kind is None or user_id not in state.users or user_id is None:
                 continue
             if kind is EmojiKind.CUSTOM and not (
                 code.isdecimal() and len(code) < 16 and int(code) in state.custom_emoji
             ):
                 self._report.skip(
-                    "reactions", "The custom emoji isn't here.", text(one, "emoji_name")
+                    "reactions", "The custom emoji isn't here.", text(value, "emoji_name")
                 )
                 continue
             yield Reaction(
@@ -88,25 +90,25 @@ class MessageRows:
                 user_id=user_id,
                 kind=kind,
                 code=code,
-                name=text(one, "emoji_name")[:100],
+                name=text(value, "emoji_name")[:100],
             )
 
     def parts(self, there: PreviousState, row: Row, message_id: int) -> list[Submessage]:
         """Return the parts of a widget, such as votes, without IDs."""
         given = row.get("submessages")
-        found = []
-        for one in given if isinstance(given, list) else ():
-            if not isinstance(one, dict):
+        submessages = []
+        for value in given if isinstance(given, list) else ():
+            if not isinstance(value, dict):
                 continue
-            sender_id = there.user(number(one, "sender_id"))
+            sender_id = there.user(number(value, "sender_id"))
             if sender_id in self._log.state.users and sender_id is not None:
-                found.append(
+                submessages.append(
                     Submessage(
                         id=0,
                         message_id=message_id,
                         sender_id=sender_id,
-                        kind=text(one, "msg_type")[:100],
-                        content=text(one, "content")[:100_000],
+                        kind=text(value, "msg_type")[:100],
+                        content=text(value, "content")[:100_000],
                     )
                 )
-        return found
+        return submessages

@@ -104,7 +104,7 @@ class ZulipServer:
 
     def register(self) -> Row:
         """Register an event queue. Return it, with the organization's state."""
-        found = self._asked(
+        result = self._asked(
             "POST",
             "/register",
             {
@@ -120,31 +120,35 @@ class ZulipServer:
             },
             attempts=None if self._level else 3,
         )
-        self._level = number(found, "zulip_feature_level") or 0
-        return found
+        self._level = number(result, "zulip_feature_level") or 0
+        return result
 
     def channels(self) -> list[Row]:
         """Return all channels that the owner can see, archived ones among them."""
         wanted = {"include_default": True, "exclude_archived": False}
-        found = self._asked("GET", "/streams", {**wanted, "include_all": True})
-        ignored = found.get("ignored_parameters_unsupported")
+        result = self._asked("GET", "/streams", {**wanted, "include_all": True})
+        ignored = result.get("ignored_parameters_unsupported")
         if isinstance(ignored, list) and "include_all" in ignored:  # Older servers call it so:
-            found = self._asked("GET", "/streams", {**wanted, "include_all_active": True})
-        return _rows(found, "streams")
+            result = self._asked("GET", "/streams", {**wanted, "include_all_active": True})
+        return _rows(result, "streams")
 
     def subscribers(self, channel_id: int) -> list[int]:
         """Return a channel's subscribers."""
-        found = self._asked("GET", f"/streams/{channel_id}/members", {}).get("subscribers")
-        return [one for one in found if isinstance(one, int)] if isinstance(found, list) else []
+        result = self._asked("GET", f"/streams/{channel_id}/members", {}).get("subscribers")
+        return (
+            [value for value in result if isinstance(value, int)]
+            if isinstance(result, list)
+            else []
+        )
 
     def events(self, queue_id: str, last_id: int, *, block: bool) -> list[Row]:
         """Return the events after that one. Raises QueueLost."""
-        found = self._asked(
+        result = self._asked(
             "GET",
             "/events",
             {"queue_id": queue_id, "last_event_id": last_id, "dont_block": not block},
         )
-        return _rows(found, "events")
+        return _rows(result, "events")
 
     def end_queue(self, queue_id: str) -> None:
         """Delete the event queue, if it exists."""
@@ -153,7 +157,7 @@ class ZulipServer:
 
     def messages_after(self, message_id: int, narrow: Iterable[Row]) -> list[Row]:
         """Return the messages after that one, ascending: at most `PAGE`."""
-        found = self._asked(
+        result = self._asked(
             "GET",
             "/messages",
             {
@@ -167,14 +171,14 @@ class ZulipServer:
                 "allow_empty_topic_name": True,
             },
         )
-        rows = [row for row in _rows(found, "messages") if (number(row, "id") or 0) > message_id]
+        rows = [row for row in _rows(result, "messages") if (number(row, "id") or 0) > message_id]
         return sorted(rows, key=lambda row: int(row["id"]))
 
     def newest_id(self) -> int:
         """Return the ID of the newest message that the owner can read; 0 without any."""
         newest = 0
         for narrow in ([{"operator": "streams", "operand": "public"}], []):
-            found = self._asked(
+            result = self._asked(
                 "GET",
                 "/messages",
                 {
@@ -185,7 +189,7 @@ class ZulipServer:
                     "apply_markdown": False,
                 },
             )
-            newest = max([newest, *(number(row, "id") or 0 for row in _rows(found, "messages"))])
+            newest = max([newest, *(number(row, "id") or 0 for row in _rows(result, "messages"))])
         return newest
 
     def messages_with(self, message_ids: Iterable[int]) -> list[Row]:
@@ -196,17 +200,21 @@ class ZulipServer:
             "allow_empty_topic_name": True,
         }
         if self._level < IDS_LEVEL:
-            return [row for one in sorted(message_ids) if (row := self._message(one, form))]
-        found = self._asked("GET", "/messages", {"message_ids": list(message_ids), **form})
-        rows = [row for row in _rows(found, "messages") if number(row, "id")]
+            return [
+                row
+                for message_id in sorted(message_ids)
+                if (row := self._message(message_id, form))
+            ]
+        result = self._asked("GET", "/messages", {"message_ids": list(message_ids), **form})
+        rows = [row for row in _rows(result, "messages") if number(row, "id")]
         return sorted(rows, key=lambda row: int(row["id"]))
 
     def _message(self, message_id: int, form: Row) -> Row | None:
         try:
-            found = self._asked("GET", f"/messages/{message_id}", form).get("message")
+            result = self._asked("GET", f"/messages/{message_id}", form).get("message")
         except RequestRefused:
             return None
-        return found if isinstance(found, dict) else None
+        return result if isinstance(result, dict) else None
 
     def file(self, path: str) -> BinaryIO:
         """Download a file. Raises FileNotFoundError."""
@@ -251,10 +259,10 @@ class ZulipServer:
             except (httpx.TransportError, httpx.DecodingError) as error:
                 reason = str(error)[:200] or type(error).__name__
                 continue
-            found = _decoded(body)
-            code = text(found, "code")
-            if status == 200 and found.get("result") == "success":
-                return found
+            decoded = _decoded(body)
+            code = text(decoded, "code")
+            if status == 200 and decoded.get("result") == "success":
+                return decoded
             if code == "BAD_EVENT_QUEUE_ID":
                 raise QueueLost
             if status == 429:
@@ -263,8 +271,8 @@ class ZulipServer:
                 self._rest(min(seconds, MAX_WAIT))
                 reason = "it limits the rate of requests"
                 continue
-            if found.get("result") == "error" and status < 500:
-                self._refused(status, path, text(found, "msg"))
+            if decoded.get("result") == "error" and status < 500:
+                self._refused(status, path, text(decoded, "msg"))
             reason = f"it responds with status {status}"
         raise SourceError(f"{self.url} doesn't respond: {reason}.")
 
@@ -306,12 +314,12 @@ def _read(response: httpx.Response) -> bytes:
 
 def _decoded(body: bytes) -> dict[str, Any]:
     try:
-        found = msgspec.json.decode(body)
+        decoded = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return decoded if isinstance(decoded, dict) else {}
 
 
 def _rows(found: Row, name: str) -> list[Row]:
     given = found.get(name)
-    return [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
+    return [value for value in given if isinstance(value, dict)] if isinstance(given, list) else []

@@ -187,7 +187,7 @@ def bot_view(context: ProjectionContext, change: UserChanged, viewer: Viewer) ->
     administers_all = permissions.is_administrator(
         state, user
     ) and not state.administrator_gains.since(context.entry.seq, user.id, user.id)
-    had, has = (administers_all or one.owner_id == user.id for one in (was, now))
+    had, has = (administers_all or bot.owner_id == user.id for bot in (was, now))
     if not has:
         return BotView("delete", None) if had else None
     if not administers_bot(state, user, state.users[change.user_id]):

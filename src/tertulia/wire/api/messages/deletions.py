@@ -68,7 +68,7 @@ def _audience(state: State, change: MessagesDeleted) -> Collection[int]:
     subscribed = state.subscriptions.of_channel[change.channel_id]
     if not change.holders:
         return subscribed
-    return {*subscribed, *(one for _, user_ids in change.holders for one in user_ids)}
+    return {*subscribed, *(user_id for _, user_ids in change.holders for user_id in user_ids)}
 
 
 def _view(context: ProjectionContext, change: MessagesDeleted, viewer: Viewer) -> Hashable | None:
@@ -93,7 +93,7 @@ def _deleted(context: ProjectionContext, change: MessagesDeleted, view: Any) -> 
     if view.flagged:
         yield flags_event("remove", "starred", view.flagged)
     topic = display_topic(change.topic, empty_topic_name=view.empty_topic_name)
-    ids = [one for begin, end in view.seen for one in change.message_ids[begin:end]]
+    ids = [message_id for begin, end in view.seen for message_id in change.message_ids[begin:end]]
     if ids:
         yield from deletion_events(ids, change.channel_id, topic, in_bulk=view.bulk)
 

@@ -228,7 +228,7 @@ def _unused(call: Call, attachment_ids: Iterable[int]) -> list[AttachmentObject]
     objects = [
         attachment_object(state, file) for file in files if file and file.user_id == call.user_id
     ]
-    return [one for one in objects if not one.message_ids]
+    return [attachment_object for attachment_object in objects if not attachment_object.message_ids]
 
 
 class MessageVersion(Struct, kw_only=True):

@@ -150,16 +150,16 @@ def unread_messages(
         of_channels[channel_id] = made.ids
         if subscriptions[channel_id].is_muted:
             rest.count -= len(made.ids)
-    own: dict[int, list[UserTopic]] = defaultdict(list)
-    for one in state.user_topics.of_user[reader.id]:
-        own[one.channel_id].append(one)
-    for channel_id in own.keys() & of_channels.keys():
+    user_topics: dict[int, list[UserTopic]] = defaultdict(list)
+    for user_topic in state.user_topics.of_user[reader.id]:
+        user_topics[user_topic.channel_id].append(user_topic)
+    for channel_id in user_topics.keys() & of_channels.keys():
         ids, by_topic = of_channels[channel_id], state.unread.channels[channel_id].topics
         subscription = subscriptions[channel_id]
         is_usually_muted = subscription.is_muted
-        for one in own[channel_id]:
-            if is_muted(one.visibility, subscription) != is_usually_muted:
-                count = ids.intersection_cardinality(by_topic.get(one.key, _NONE))
+        for user_topic in user_topics[channel_id]:
+            if is_muted(user_topic.visibility, subscription) != is_usually_muted:
+                count = ids.intersection_cardinality(by_topic.get(user_topic.key, _NONE))
                 rest.count += count if is_usually_muted else -count
     for direct_id, message_ids in sorted(unread.directs.items()):
         if not (newest_ids := list(cut(message_ids))):

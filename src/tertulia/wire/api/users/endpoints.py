@@ -61,18 +61,18 @@ def _page(ranges: Sequence[ShardRange[AccountVisibility]], after: int, limit: in
     first: Sequence[int] = ()
     rest: list[ShardRange[AccountVisibility]] = []
     count, last = 0, after
-    for one in ranges:
-        if one.ids[-1] <= after:
+    for item in ranges:
+        if item.ids[-1] <= after:
             continue
         if limit is not None and count >= limit:
             return _Page(first, rest, last)
-        if one.ids[0] > after:
-            rest.append(one)
-            count += len(one.ids)
+        if item.ids[0] > after:
+            rest.append(item)
+            count += len(item.ids)
         else:
-            first = one.ids[bisect_right(one.ids, after) :]
+            first = item.ids[bisect_right(item.ids, after) :]
             count += len(first)
-        last = one.ids[-1]
+        last = item.ids[-1]
     return _Page(first, rest, None)
 
 
@@ -124,7 +124,7 @@ async def get_users(
         raise Refused("'after' and 'limit' can't be combined with 'user_ids'.")
     form = UserFormat(client_gravatar, include_custom_profile_fields)
     if call.reach is not None:
-        reached = [one.id for one in access_keys.people_reached(call.state, call.user)]
+        reached = [user.id for user in access_keys.people_reached(call.state, call.user)]
         wanted = reached if user_ids is None else sorted(set(user_ids).intersection(reached))
         members = _listed(call, form, [one for one in wanted if one > after])
         return UsersResponse(members=members, next_after=UNSET if limit is None else None)
@@ -132,7 +132,7 @@ async def get_users(
         fragments = call.node.fragments
         async with fragments.turns.turn(call.request):
             return await fragments.in_steps(lambda: _encoded_page(call, form, after, limit))
-    known = [one for one in sorted(set(user_ids)) if one in call.state.users]
+    known = [user_id for user_id in sorted(set(user_ids)) if user_id in call.state.users]
     return UsersResponse(members=_listed(call, form, known))
 
 

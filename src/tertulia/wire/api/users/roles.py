@@ -54,7 +54,7 @@ def own_view(context: ProjectionContext, change: UserChanged, viewer: Viewer) ->
     elif user.id == change.user_id and not change.values.keys().isdisjoint({"role", "joined_at"}):
         was = _with_role(user, change.was)
         became = _with_role(user, change.values)
-    elif any(_has(user.id, one) for one in change.sight) or (
+    elif any(_has(user.id, sight) for sight in change.sight) or (
         user.id == change.user_id and (change.gained or change.lost)
     ):
         was = became = user
@@ -94,12 +94,14 @@ def _defaults(context: ProjectionContext, was: User, became: User, present: User
 def _channels(
     context: ProjectionContext, change: UserChanged, viewer: Viewer
 ) -> ChannelVisibilityChanges:
-    own, subscribers = (change.user_id,), change.subscribers
+    affected, subscribers = (change.user_id,), change.subscribers
     gained = [
-        ChannelSight(channel_id=channel_id, gained=own, subscribers=subscribers.get(channel_id, ()))
+        ChannelSight(
+            channel_id=channel_id, gained=affected, subscribers=subscribers.get(channel_id, ())
+        )
         for channel_id in change.gained
     ]
-    lost = [ChannelSight(channel_id=channel_id, lost=own) for channel_id in change.lost]
+    lost = [ChannelSight(channel_id=channel_id, lost=affected) for channel_id in change.lost]
     return visibility_changes(context, [*lost, *gained, *change.sight], viewer)
 
 
