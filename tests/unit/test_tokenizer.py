@@ -4,7 +4,7 @@ import cProfile
 import pstats
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 from hypothesis import given
@@ -14,12 +14,17 @@ from tertulia.model import tokenizer
 from tertulia.model.channels import topic_key
 from tertulia.model.tokenizer import (
     Phrase,
-    contain_phrases,
+    fold_texts,
+    folded_contain,
     phrases_of,
     placed_words,
     places,
     words_of,
 )
+
+
+def contain_phrases(texts: Iterable[str], phrases: Iterable[Phrase]) -> bool:
+    return folded_contain(fold_texts(texts), phrases)
 
 
 @pytest.mark.parametrize(

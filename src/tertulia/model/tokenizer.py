@@ -233,11 +233,6 @@ def _phrase(text: str, *, is_quoted: bool) -> Phrase | None:
 # Matching
 
 
-def contain_phrases(texts: Iterable[str], phrases: Iterable[Phrase]) -> bool:
-    """Whether each phrase is in at least one of the texts."""
-    return folded_contain(fold_texts(texts), phrases)
-
-
 def fold_texts(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the words of each text, separated by spaces, to match several times."""
     result = ((text, _spaced(text)) for text in texts)
@@ -245,7 +240,7 @@ def fold_texts(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def folded_contain(texts: Sequence[str], phrases: Iterable[Phrase]) -> bool:
-    """As `contain_phrases`, with texts from `fold_texts`."""
+    """Whether each phrase is in at least one of the texts, which are from `fold_texts`."""
     return all(any(_has(text, phrase) for text in texts) for phrase in phrases)
 
 
