@@ -9,6 +9,7 @@ import pytest
 
 from tertulia.model.groups import SystemGroup
 from tertulia.service.config import Config
+from tertulia.service.node import LLM_SECONDS
 from tertulia.service.summaries import MAX_MESSAGE, MAX_TEXT, as_html
 from tests.external_web import ExternalWeb, Page, external_web
 from tests.support import Organization, new_organization
@@ -34,6 +35,7 @@ async def org(config: Config, model: ExternalWeb) -> AsyncIterator[Organization]
         "llm_model": "small",
         "llm_api_key": "hush",
         "llm_summaries_per_day": 3,
+        "external_url": "http://127.0.0.1:9991",  # A model often runs on the same machine.
     }
     async with new_organization(msgspec.structs.replace(config, **settings)) as org:
         for name in ("ben", "cleo"):
@@ -112,6 +114,10 @@ async def test_a_broken_model_is_an_honest_error(
     model.pages[COMPLETIONS] = answer
     refused = (await org["ben"].get(PATH, narrow=LOUNGE)).refused()
     assert "hush" not in refused["msg"]
+
+
+async def test_a_model_may_think_longer_than_other_servers(org: Organization) -> None:
+    assert org.node.llm_web._silent_seconds == LLM_SECONDS > org.node.web._silent_seconds
 
 
 async def test_long_conversations_are_cut(org: Organization, model: ExternalWeb) -> None:

@@ -75,7 +75,8 @@ class Web:
     this machine is asked. `resolve` looks up a host's addresses, and `may_ask` decides which may be
     connected to; by default, the system's resolver and public addresses of other machines. `ports`
     are the allowed ports; None allows all. Addresses in `networks` are always allowed. At most
-    `at_once` requests run at a time; others wait up to their own timeout.
+    `at_once` requests run at a time; others wait up to their own timeout. A server that sends
+    nothing for `silent_seconds` is given up.
 
     With `keeps`, connections that `send` used are kept for further requests to the same origin. If
     a kept connection turns out to be closed, the request is sent again, so it may arrive twice. The
@@ -92,6 +93,7 @@ class Web:
         networks: Sequence[Network] = (),
         at_once: int = AT_ONCE,
         keeps: bool = False,
+        silent_seconds: float = _SILENT_SECONDS,
     ) -> None:
         self._agent = f"Mozilla/5.0 (compatible; Tertulia/{__version__}; +{site})"
         self._threads = ThreadPoolExecutor(8, thread_name_prefix="resolver")
@@ -105,6 +107,7 @@ class Web:
         self._free = asyncio.Semaphore(at_once)
         self._tls: ssl.SSLContext | None = None
         self._keeps = keeps
+        self._silent_seconds = silent_seconds
         self._is_closed = False
         self._idle: list[HttpConnection] = []
         """Connections that were used and may be used again, the newest last."""
@@ -318,7 +321,7 @@ class Web:
             ),
             headers=[(name.encode(), value.encode()) for name, value in lines.items()],
             content=body,
-            extensions={"timeout": {"read": _SILENT_SECONDS, "write": _SILENT_SECONDS}},
+            extensions={"timeout": {"read": self._silent_seconds, "write": _SILENT_SECONDS}},
         )
         self._in_use.add(connection)
         try:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec import Struct
 
@@ -19,6 +19,7 @@ from tertulia.model.access_keys import AccessKey, Reach
 from tertulia.model.errors import Conflict, NotAuthenticated
 from tertulia.model.messages import LinkPreview, Rendered
 from tertulia.model.users import ReachedUser, User
+from tertulia.outbound.addresses import networks
 from tertulia.outbound.http_client import Web
 from tertulia.outbound.web_push import PushKey
 from tertulia.service.audit_log import AuditRecorder
@@ -54,6 +55,13 @@ class JobFigures(NamedTuple):
     failures: int
     """Failed rounds since the node started."""
     is_in_trouble: bool
+
+
+LLM_SECONDS: Final = 60.0
+"""How long the language model may take."""
+LLM_AT_ONCE: Final = 4
+"""Requests to the language model at the same time."""
+_ANYWHERE: Final = "*"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,13 +131,21 @@ class Node:
 
     @cached_property
     def operator_web(self) -> Web:
-        """Client for servers that the operator names, so they may be private."""
-        return Web(self.config.mail_site, may_ask=lambda _: True, ports=None)
+        """Client for servers that the operator names, so they may be private, or on this
+        machine."""
+        return Web(self.config.mail_site, ports=None, networks=networks(_ANYWHERE))
 
     @cached_property
     def llm_web(self) -> Web:
         """Client for the language model, which is slow: its requests must not hold up others."""
-        return Web(self.config.mail_site, may_ask=lambda _: True, ports=None, at_once=4)
+        anywhere = networks(_ANYWHERE)
+        return Web(
+            self.config.mail_site,
+            ports=None,
+            networks=anywhere,
+            at_once=LLM_AT_ONCE,
+            silent_seconds=LLM_SECONDS,  # It says nothing until its answer is complete.
+        )
 
     @property
     def lifecycle(self) -> Lifecycle:

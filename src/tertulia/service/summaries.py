@@ -19,6 +19,7 @@ from tertulia.model.users import User
 from tertulia.outbound.http_client import Web
 from tertulia.outbound.http_responses import NotFetched
 from tertulia.service.config import Config
+from tertulia.service.node import LLM_SECONDS
 from tertulia.state.state import State
 from tertulia.texts import language_for
 
@@ -30,8 +31,6 @@ MAX_TEXT: Final = 60_000
 """Characters of all messages; beyond it, the oldest are left out."""
 MAX_SUMMARY: Final = 6_000
 """Characters of a summary."""
-SECONDS: Final = 60.0
-"""How long the model may take."""
 _MAX_ANSWER: Final = 262_144
 _MAX_TOKENS: Final = 1_000
 _NAME: Final = 100
@@ -117,7 +116,7 @@ async def _answered(web: Web, config: Config, request: dict[str, Any]) -> str:
         headers["Authorization"] = f"Bearer {config.llm_api_key}"
     url = f"{config.llm_url.rstrip('/')}/chat/completions"
     body = msgspec.json.encode(request)
-    reply = await web.send(url, body, headers, seconds=SECONDS, limit=_MAX_ANSWER)
+    reply = await web.send(url, body, headers, seconds=LLM_SECONDS, limit=_MAX_ANSWER)
     if reply.status != 200:
         raise NotFetched(f"it responded with status {reply.status}")
     try:
