@@ -104,9 +104,11 @@ def test_an_overlay_that_could_not_be_loaded_is_opened_again(
     page = (ann := new_page(sqlite_site.server, sqlite_site.ann)).page
     ann.go("inbox")
     expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
-    page.route(re.compile("/assets/ShortcutCard-.*js"), lambda route: route.abort(), times=1)
+    card = re.compile("/assets/ShortcutCard-.*js")
+    page.route(card, lambda route: route.abort())
     ann.away = True
     page.keyboard.press("?")
     expect(page.locator(".toasts")).to_contain_text("Keyboard shortcuts couldn’t be loaded")
+    page.unroute(card)
     page.locator(".toasts").get_by_role("button", name="Try again").click()
     expect(page.get_by_text("Toggle sidebar")).to_be_visible()
