@@ -488,6 +488,7 @@ async def test_an_invitation_is_listed_with_all_details(org: Organization) -> No
         "is_multiuse": True,
     }
     assert link["invite_link"].startswith("http://chat.test/join/")
+    assert link["qr_code"].startswith("data:image/svg+xml")
 
 
 async def test_the_link_of_an_emailed_invitation_is_shown_only_to_its_addressee(

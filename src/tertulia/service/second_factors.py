@@ -50,20 +50,6 @@ def otpauth_url(secret: str, address: str, organization: str) -> str:
     return _totp(secret).provisioning_uri(name=address, issuer_name=organization)
 
 
-def qr_code(text: str) -> str:
-    """Return the text's QR code as a `data:` URL of an SVG image."""
-    import segno  # Loaded by the first person who sets up an app.
-
-    return segno.make(text, error="m").svg_data_uri(scale=4, border=4, light="#fff")
-
-
-def qr_code_svg(text: str) -> str:
-    """Return the text's QR code as an SVG element."""
-    import segno
-
-    return segno.make(text, error="m").svg_inline(scale=4, border=4, light="#fff")
-
-
 def confirmed(state: State, vault: Vault, user_id: int, code: str, now: float) -> tuple[int, int]:
     """Return the ID of the authenticator app that the account is setting up, and the time step of
     its code. Raises WrongCode; Refused if none is being set up."""

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { listed } from "../words/index.svelte";
 import type { Data } from "./data";
 import { normalized } from "./matching";
-import { channelName, topicName, narrowTitle } from "./names";
+import { channelName, peopleName, topicName, narrowTitle } from "./names";
 
 const data = {
   me: 4,
@@ -16,6 +16,14 @@ describe("names", () => {
     // The mark decides what dir="auto" finds.
     expect(listed(["ليلى", "Ana"])).toBe("\u200e\u2068ليلى\u2069 and \u2068Ana\u2069");
     expect(normalized(listed(["ليلى", "Ana"]))).toContain("ليلى and ana");
+  });
+
+  it("of many people are a few, and a number", () => {
+    const users = new Map([1, 2, 3, 4].map((id) => [id, { full_name: `P${id}` }]));
+    const name = (most?: number) => peopleName(users as never, [1, 2, 3, 4], 9, most);
+    expect(name()).toBe("P1, P2, P3, and P4");
+    expect(name(2)).toBe("P1, P2, and 2 others");
+    expect(name(8)).toBe(name());
   });
 
   it("describe unknown things, and leave the resolved mark to an icon", () => {

@@ -19,10 +19,18 @@ export function channelName(channels: Channels, id: number): string {
   return channels.get(id)?.name ?? words.common.unknownChannel;
 }
 
-/** Participants of a direct conversation. */
-export function peopleName(users: Users, people: readonly number[], me: number): string {
+/** Participants of a direct conversation: `most` of them, and how many others. */
+export function peopleName(
+  users: Users,
+  people: readonly number[],
+  me: number,
+  most = people.length,
+): string {
   if (people.length === 1 && people[0] === me) return words.common.noteToSelf;
-  return listed(people.map((id) => userName(users, id)));
+  const names = people.slice(0, most).map((id) => userName(users, id));
+  const others = people.length - names.length;
+  if (others > 0) names.push(words.messages.others({ count: others }));
+  return listed(names);
 }
 
 /** "#channel > topic", or the participants. */

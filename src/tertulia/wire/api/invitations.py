@@ -19,6 +19,7 @@ from tertulia.model import changes
 from tertulia.model.errors import InvitationFailed
 from tertulia.model.invitations import Invitation
 from tertulia.model.users import Role
+from tertulia.service import qr_codes
 from tertulia.state.state import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import (
@@ -213,6 +214,7 @@ class InviteLinkResponse(ApiResponse, kw_only=True):
     """The invitation link."""
 
     invite_link: str
+    qr_code: Annotated[str, Doc("The link's QR code, as a `data:` URL of an SVG image.")]
 
 
 async def create_invite_link(call: Call, params: CreateInviteLink) -> InviteLinkResponse:
@@ -220,7 +222,8 @@ async def create_invite_link(call: Call, params: CreateInviteLink) -> InviteLink
     invitation: Invitation = await call.submit(
         invitations.create_link, _terms(call, params), call.node.vault.nonce()
     )
-    return InviteLinkResponse(invite_link=call.node.links.invitation(call.url, invitation))
+    link = call.node.links.invitation(call.url, invitation)
+    return InviteLinkResponse(invite_link=link, qr_code=qr_codes.data_url(link))
 
 
 class InviteObject(Struct, kw_only=True):

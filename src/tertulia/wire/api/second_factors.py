@@ -9,7 +9,7 @@ from tertulia.domain.accounts import second_factors as verbs
 from tertulia.domain.accounts import users
 from tertulia.model import changes
 from tertulia.model.second_factors import SecondFactor
-from tertulia.service import second_factors
+from tertulia.service import qr_codes, second_factors
 from tertulia.service.passkeys import Answer, Passkeys
 from tertulia.wire.api.projection import Projections, unseen
 from tertulia.wire.http import sign_in
@@ -96,7 +96,7 @@ async def begin_totp(call: Call, name: Name = "") -> NewTotpResponse:
     factor = await call.submit(verbs.prepare_totp, call.node.vault.sealed(secret), name)
     url = second_factors.otpauth_url(secret, call.user.address, call.state.realm.name)
     return NewTotpResponse(
-        id=factor.id, secret=secret, otpauth_url=url, qr_code=second_factors.qr_code(url)
+        id=factor.id, secret=secret, otpauth_url=url, qr_code=qr_codes.data_url(url)
     )
 
 

@@ -20,7 +20,7 @@ from starlette.routing import BaseRoute
 from tertulia.domain.accounts import second_factors as factor_verbs
 from tertulia.model.errors import Refused, WrongCode
 from tertulia.model.users import Credential, User
-from tertulia.service import links
+from tertulia.service import links, qr_codes
 from tertulia.service import second_factors as factor_codes
 from tertulia.service.links import Links
 from tertulia.wire.http import sign_in
@@ -383,7 +383,7 @@ async def _set_up_page(page: PageRequest, user: User, step: str, error: str = ""
         title=say("set_up_title"),
         action=SET_UP,
         step=step,
-        qr_code=factor_codes.qr_code_svg(url),
+        qr_code=qr_codes.svg_element(url),
         secret=" ".join(secret[start : start + 4] for start in range(0, len(secret), 4)),
         fields=[code],
         error=error,
