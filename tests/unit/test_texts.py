@@ -20,7 +20,7 @@ from tertulia.wire.pages.mail_pages import NAMES
 
 CLIENT = Path(__file__).parents[2] / "web" / "src" / "words" / "languages.ts"
 CODE = Path(__file__).parents[2] / "src" / "tertulia"
-PARTS = ("emails", "conversations", "pushes", "pages", "errors", "bot_messages")
+PARTS = ("emails", "conversations", "pushes", "pages", "errors", "imports", "bot_messages")
 OTHERS = sorted(set(AVAILABLE) - {"en"})
 
 

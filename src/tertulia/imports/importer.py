@@ -37,8 +37,9 @@ from tertulia.imports.progress import (
     read_from,
 )
 from tertulia.imports.records import SourceAttachment, SourceMessage, SourceOrganization
-from tertulia.imports.report import ImportReport, lines_of
+from tertulia.imports.report import ImportReport
 from tertulia.imports.source import Source, Survey
+from tertulia.imports.wording import message_of
 from tertulia.log.log import Log
 from tertulia.markup.external_media import ExternalMedia
 from tertulia.markup.render import Renderer
@@ -51,6 +52,7 @@ from tertulia.store.disk_files import DiskFiles
 from tertulia.store.files import Files
 from tertulia.store.notes import FactSet, FactsForgotten, Note, QueuesForgotten
 from tertulia.store.store import READ_SECONDS
+from tertulia.texts import language_for
 
 CHANGES_AT_ONCE: Final = 500
 PICTURES_AT_ONCE: Final = 50
@@ -428,9 +430,6 @@ class Importer:
         """Send the report to the owners, and let clients load everything again."""
         progress = self._progress
         progress.step, progress.ended_at = "done", time.time()
-        text = "\n".join(
-            lines_of(progress.report, f"The import from {progress.origin} is finished.")
-        )
         self._ids.is_changed = True
         over = (QueuesForgotten(), FactsForgotten(LINK_FACT))
 
@@ -438,8 +437,15 @@ class Importer:
             users = context.state.users
             owners = [u for u in users.active_by_role.keys(Role.OWNER) if not users[u].is_bot]
             messages = [
-                BotMessage(ToPeople(frozenset({one})), text)
-                for one in owners
+                BotMessage(
+                    ToPeople(frozenset({owner_id})),
+                    message_of(
+                        progress.report,
+                        progress.origin,
+                        language_for(context.state, users[owner_id]),
+                    ),
+                )
+                for owner_id in owners
                 if not self._is_followed
             ]
             sent = bot_messages.post(context, messages, Renderer().render)

@@ -209,11 +209,11 @@ class PersonalRecords:
             except Refused:
                 address, reason = "", "The address isn't valid."
             if inviter is None or not inviter.is_active:
-                reason = "Who invited isn't an active member here."
+                reason = "The inviter isn't an active member here."
             elif source.expires_at is not None and source.expires_at <= self._now:
                 reason = "It expired."
             elif source.role < inviter.role:
-                reason = "It is to a role with more permissions than the inviter's."
+                reason = "Its role has more permissions than the inviter's."
             elif self._state.user_with_address(address) is not None:
                 reason = "The address has an account."
             if reason or inviter is None:

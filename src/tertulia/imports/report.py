@@ -94,17 +94,3 @@ def _note(remarks: dict[str, Remark], kind: str, reason: str, sample: object, nu
 
 def _plain(text: str, longest: int) -> str:
     return text[:longest].replace("\0", "").encode(errors="ignore").decode()
-
-
-def lines_of(report: ImportReport, title: str) -> list[str]:
-    """Return the report as Markdown, with the counts and the most frequent remarks."""
-    lines = [title, ""]
-    lines += [f"* {number:,} {kind}" for kind, number in sorted(report.imported.items())]
-    for heading, remarks in (("Skipped", report.skipped), ("Changed", report.changed)):
-        shown = sorted(remarks.values(), key=lambda one: -one.count)[:MAX_SHOWN]
-        if shown:
-            lines += ["", f"**{heading}**", ""]
-        lines += [f"* {one.count:,} {one.kind}: {one.reason}" for one in shown]
-        if len(remarks) > MAX_SHOWN:
-            lines.append(f"* {len(remarks) - MAX_SHOWN} other reasons")
-    return lines

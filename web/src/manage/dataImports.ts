@@ -15,6 +15,8 @@ export interface Summary {
   imported: Record<string, number>;
   skipped: Remark[];
   changed: Remark[];
+  /** The kinds in the user's language. */
+  labels: Record<string, string>;
 }
 
 export interface DataImport {

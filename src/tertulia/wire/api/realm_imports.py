@@ -11,6 +11,7 @@ from tertulia.domain.organization.imports import NewImport
 from tertulia.imports import canceling
 from tertulia.imports.arrivals import awaited, invite
 from tertulia.imports.progress import CHECK_FACT, FACT, Progress
+from tertulia.imports.wording import kind_in, reason_in
 from tertulia.model import changes
 from tertulia.model.errors import Refused
 from tertulia.model.imports import DataImport, ImportKind, ImportRemark, ImportState, ImportSummary
@@ -19,6 +20,7 @@ from tertulia.state.decision import CommandContext, Decision
 from tertulia.store import installation
 from tertulia.store.database import Connection
 from tertulia.store.notes import QueuesForgotten
+from tertulia.texts import language_for
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import ProjectionContext, Projections, Viewer, to_everybody
 from tertulia.wire.http.parameters import Doc, IntPath
@@ -46,7 +48,7 @@ class ImportRemarkObject(Struct, kw_only=True):
     """Records of one kind that are skipped or changed for the same reason."""
 
     kind: Annotated[str, Doc("The plural noun, such as `messages`.")]
-    reason: str
+    reason: Annotated[str, Doc("A sentence in your language.")]
     count: int
     samples: Annotated[list[str], Doc("Up to 5 examples.")]
 
@@ -58,6 +60,7 @@ class ImportSummaryObject(Struct, kw_only=True):
     imported: Annotated[dict[str, int], Doc("Counts by plural noun, such as `messages`.")]
     skipped: Annotated[list[ImportRemarkObject], Doc("What doesn't come along.")]
     changed: Annotated[list[ImportRemarkObject], Doc("What comes along otherwise than it was.")]
+    labels: Annotated[dict[str, str], Doc("The plural nouns in your language.")]
 
 
 class ImportProgressObject(Struct, kw_only=True):
@@ -165,6 +168,7 @@ async def get_imports(call: Call) -> ImportsResponse:
     progress = None if running is None else await _progress(call.node, running)
     every = sorted(call.state.data_imports, key=lambda data_import: -data_import.id)
     newest = await canceling.newest(call.node.log)
+    language = language_for(call.state, call.user)
     unfinished = None
     if newest is not None and newest.step != "done" and not newest.request_id:
         started_at = int(newest.started_at)
@@ -172,7 +176,7 @@ async def get_imports(call: Call) -> ImportsResponse:
     return ImportsResponse(
         unfinished=unfinished,
         imports=[
-            _object(data_import, progress if data_import is running else None)
+            _object(data_import, progress if data_import is running else None, language)
             for data_import in every
         ],
         max_file_size_mib=call.node.config.max_import_size_mib,
@@ -180,7 +184,9 @@ async def get_imports(call: Call) -> ImportsResponse:
     )
 
 
-def _object(data_import: DataImport, progress: ImportProgressObject | None) -> ImportObject:
+def _object(
+    data_import: DataImport, progress: ImportProgressObject | None, language: str
+) -> ImportObject:
     return ImportObject(
         id=data_import.id,
         kind=convert(data_import.kind.value, Kind),
@@ -195,25 +201,31 @@ def _object(data_import: DataImport, progress: ImportProgressObject | None) -> I
         ended_at=data_import.ended_at or None,
         reason=data_import.reason,
         progress=progress,
-        plan=_summary(data_import.plan),
-        report=_summary(data_import.summary),
+        plan=_summary(data_import.plan, language),
+        report=_summary(data_import.summary, language),
     )
 
 
-def _summary(summary: ImportSummary | None) -> ImportSummaryObject | None:
+def _summary(summary: ImportSummary | None, language: str) -> ImportSummaryObject | None:
     if summary is None:
         return None
+    remarks = (*summary.skipped, *summary.changed)
+    kinds = {*summary.imported, *(remark.kind for remark in remarks)}
     return ImportSummaryObject(
         origin=summary.origin,
         imported=summary.imported,
-        skipped=[_remark(each) for each in summary.skipped],
-        changed=[_remark(each) for each in summary.changed],
+        skipped=[_remark(each, language) for each in summary.skipped],
+        changed=[_remark(each, language) for each in summary.changed],
+        labels={kind: kind_in(language, kind) for kind in sorted(kinds)},
     )
 
 
-def _remark(remark: ImportRemark) -> ImportRemarkObject:
+def _remark(remark: ImportRemark, language: str) -> ImportRemarkObject:
     return ImportRemarkObject(
-        kind=remark.kind, reason=remark.reason, count=remark.count, samples=list(remark.samples)
+        kind=remark.kind,
+        reason=reason_in(language, remark.reason),
+        count=remark.count,
+        samples=list(remark.samples),
     )
 
 
