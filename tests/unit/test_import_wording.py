@@ -31,8 +31,9 @@ def remarks() -> Iterator[tuple[ast.expr, ast.expr]]:
     """The kinds and reasons in calls that add remarks to reports."""
     for path in SOURCES.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-            if is_call and node.func.attr in {"skip", "change"} and len(node.args) > 1:
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            if node.func.attr in {"skip", "change"} and len(node.args) > 1:
                 yield node.args[0], node.args[1]
 
 
