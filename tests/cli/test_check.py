@@ -120,3 +120,17 @@ async def test_directories_and_metadata_are_looked_at(place: Place) -> None:
     settings = place.data_dir / "tertulia.toml"
     settings.write_text(f'external_url = "https://chat.example.com"\nsign_in = {declared}\n')
     assert await failed(place) == {"sign-in with people", "sign-in with company"}
+
+
+async def test_the_list_of_known_passwords_is_looked_at(place: Place) -> None:
+    await prepared(place)
+    file = place.data_dir / "known.txt"
+    settings = place.data_dir / "tertulia.toml"
+    settings.write_text(f"breached_passwords_file = {json.dumps(str(file))}\n")
+    lines = [f"{digit * 40}:7" for digit in "AB"]
+    assert await failed(place) == {"breached passwords"}
+    for content in ("", "hunter2\n", "\n".join(reversed(lines))):
+        file.write_text(content)
+        assert await failed(place) == {"breached passwords"}, content
+    file.write_text("\n".join(lines))
+    assert await failed(place) == set()

@@ -10,6 +10,7 @@ from tertulia.domain.accounts.signup import NewMember
 from tertulia.model.errors import AccountDeactivated, Refused
 from tertulia.model.identities import ProvenIdentity, RecognitionRules
 from tertulia.model.users import Role, User
+from tests.browsers import set_password
 from tests.emails import no_email_job
 from tests.support import Organization, row
 
@@ -192,3 +193,35 @@ async def test_roles_and_groups_follow_the_provider(org: Organization) -> None:
     assert await role_with("bosses") is Role.OWNER
     ann_now = await recognized(org, "s3", rules, groups=frozenset({"leads"}), **facts)
     assert ann_now.role is Role.MODERATOR
+
+
+async def test_people_unlink_their_own_account_if_they_get_in_otherwise(org: Organization) -> None:
+    ben, ann = org["ben"], org["ann"]
+    await recognized(org)
+    (link,) = (await ben.get("/users/me/identities")).ok["identities"]
+    assert (link["method"], link["title"]) == ("company", "company")
+    path = f"/users/me/identities/{link['id']}"
+    (await ann.delete(path)).refused(status=404)
+    (await ben.delete(path)).refused()
+    await set_password(org, "ben")
+    ben = org["ben"]
+    await org.change_realm(password_sign_in=False)
+    (await ben.delete(path)).refused()
+    await org.change_realm(password_sign_in=True)
+    (await ben.delete(path)).ok
+    assert (await ben.get("/users/me/identities")).ok["identities"] == []
+    (await ben.delete(path)).refused(status=404)
+    # Their address finds the account again.
+    assert (await recognized(org, "s2")).id == ben.user_id
+
+
+async def test_owners_unlink_accounts(org: Organization) -> None:
+    ann, ben = org["ann"], org["ben"]
+    await recognized(org)
+    path = f"/users/{ben.user_id}/identities"
+    for method in (ben.get, ben.delete):
+        (await method(path)).refused("UNAUTHORIZED_PRINCIPAL")
+    assert len((await ann.get(path)).ok["identities"]) == 1
+    (await ann.delete(path)).ok
+    assert (await ann.get(path)).ok["identities"] == []
+    assert (await recognized(org, "s2")).id == ben.user_id

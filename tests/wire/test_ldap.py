@@ -24,7 +24,7 @@ from tertulia.service.sign_in_methods import LdapMethod, methods_from
 from tests.browsers import set_password, signed_out_browser
 from tests.emails import no_email_job
 from tests.ldap_server import BASE, ROOT, ROOT_PASSWORD, LdapServer, ldap_server
-from tests.support import PASSWORD, Newcomer, Organization, Reply, new_organization
+from tests.support import PASSWORD, Newcomer, Organization, Person, Reply, new_organization
 from tests.tls import Authority, trust_anew
 
 pytestmark = pytest.mark.usefixtures(no_email_job.__name__, "no_logged_errors")
@@ -228,10 +228,12 @@ async def test_the_sync_brings_people_back_whom_it_deactivated(
 ) -> None:
     org, server = company.org, company.server
     follower = DirectoryFollower(org.node, method_of(server.table()))
-    ids = {}
+    ids, people = {}, []
     for name in ("mia", "noa", "ola"):
         add_person(name)
-        ids[name] = (await company.fetch(name, f"{name}-secret")).ok["user_id"]
+        fetched = (await company.fetch(name, f"{name}-secret")).ok
+        ids[name] = fetched["user_id"]
+        people.append(Person(org.http, ids[name], fetched["email"], fetched["api_key"]))
 
     def active() -> set[str]:
         return {name for name in ids if org.node.state.users[ids[name]].is_active}
@@ -241,6 +243,8 @@ async def test_the_sync_brings_people_back_whom_it_deactivated(
         server.change("modify_dn", f"uid={name},{PEOPLE}", f"uid={name}", True, f"ou=groups,{BASE}")
     await follower.once()
     assert active() == set()
+    for person in people:
+        assert (await person.get("/users/me")).status == 401, "keys end, too"
     # An administrator's decision counts after the sync's.
     (await org["ann"].post(f"/users/{ids['ola']}/reactivate")).ok
     (await org["ann"].delete(f"/users/{ids['ola']}")).ok

@@ -510,6 +510,9 @@ async def test_the_provider_ends_sessions(
         # Without a session, it means all of the person's.
         await nobody.get(idp.logout())
         assert [await is_signed_in(one) for one in (desk, sofa, other)] == [False, False, True]
+        await nobody.get(idp.logout("another", name_id="ben-3"))
+        assert not await is_signed_in(other)
+        assert (await org["ben"].get("/users/me")).ok, "keys don't end with sessions"
 
 
 async def test_people_can_sign_out_at_the_provider_too(

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import msgspec
 import typer
@@ -17,6 +18,7 @@ from tertulia.jobs.upkeep import troubles
 from tertulia.log import replica
 from tertulia.model.errors import FilesUnavailable
 from tertulia.model.numbers import counted
+from tertulia.service import breached_passwords
 from tertulia.service.config import Config
 from tertulia.service.credentials import Vault, VaultError, load_secret
 from tertulia.service.sign_in_methods import LdapMethod
@@ -55,8 +57,8 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 @configured
 def check(config: Config, as_json: bool) -> None:
-    """Check the installation: database, secret, log, tables, search, jobs, nodes, files, and
-    identity providers.
+    """Check the installation: database, secret, log, tables, search, jobs, nodes, files,
+    identity providers, and the list of known passwords.
 
     Nothing is changed, and the server can keep running. Prints a line for each check, and exits
     with code 1 if one of them fails. Features that aren't set up yet (address, email, backups) are
@@ -109,7 +111,16 @@ def _findings(settings: Config) -> Iterator[Finding]:
     if settings.sign_in:
         yield from asyncio.run(_providers(settings))
         yield from _directories(settings)
+    if settings.breached_passwords_file:
+        yield _breached_passwords(settings)
     yield _permissions(settings)
+
+
+def _breached_passwords(settings: Config) -> Finding:
+    """Check that the list of known passwords can be used."""
+    trouble = breached_passwords.trouble(Path(settings.breached_passwords_file))
+    detail = trouble or "the list of known passwords can be read"
+    return Finding(check="breached passwords", ok=trouble is None, detail=detail)
 
 
 async def _providers(settings: Config) -> list[Finding]:

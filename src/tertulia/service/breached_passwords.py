@@ -7,9 +7,11 @@ larger than memory.
 
 import hashlib
 import os
+import re
 from pathlib import Path
 from typing import Final
 
+_ENTRY: Final = re.compile(rb"[0-9A-Fa-f]{40}:[0-9]+")
 _LINE: Final = 100
 """More bytes than a line has."""
 
@@ -31,6 +33,24 @@ def is_breached(path: Path, password: str) -> bool:
             else:
                 first = start + len(line)
     return False
+
+
+def trouble(path: Path) -> str | None:
+    """Return why the list can't be used; None if it can, as far as its first and last lines
+    show."""
+    try:
+        with path.open("rb") as file:
+            end = file.seek(0, os.SEEK_END)
+            first = _line_from(file.fileno(), 0)[1]
+            tail = os.pread(file.fileno(), 2 * _LINE, max(0, end - 2 * _LINE)).split()
+    except OSError as error:
+        return f"{path} can't be read: {error.strerror}"
+    last = tail[-1] if tail else b""
+    if not (_ENTRY.fullmatch(first.strip()) and _ENTRY.fullmatch(last)):
+        return f"{path} isn't a list of SHA-1 hashes, each with a colon and a count"
+    if first[:40].upper() > last[:40].upper():
+        return f"{path} isn't ordered by hash"
+    return None
 
 
 def _line_from(descriptor: int, at: int) -> tuple[int, bytes]:

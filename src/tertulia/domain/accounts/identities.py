@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from tertulia.domain import names
+from tertulia.domain import names, permissions
 from tertulia.domain.accounts import addresses, admission, signup, users
 from tertulia.domain.accounts.signup import NewMember
 from tertulia.domain.groups import groups
@@ -16,7 +16,7 @@ from tertulia.model.changes import (
     IdentitiesUnlinked,
     IdentityLinked,
 )
-from tertulia.model.errors import AccountDeactivated, LastOfKind, Refused
+from tertulia.model.errors import AccountDeactivated, LastOfKind, NoSuchItem, Refused
 from tertulia.model.groups import UserGroup
 from tertulia.model.identities import Identity, ProvenIdentity, RecognitionRules
 from tertulia.model.invitations import Invitation, InvitationStatus
@@ -242,6 +242,33 @@ def unlink(context: CommandContext, user_id: int, method: str | None = None) -> 
     by its email address. Return how many there were. Only the operator can do this."""
     changes = unlinked(context.state, user_id, method)
     return Decision(sum(len(change.identity_ids) for change in changes), changes)
+
+
+def unlink_managed(context: CommandContext, user_id: int) -> Decision[int]:
+    """Remove all links of an account, as `unlink`. Raise Refused unless the actor is an owner."""
+    permissions.require_owner(context.state, context.actor)
+    return unlink(context, permissions.visible_user(context.state, context.actor, user_id).id)
+
+
+def unlink_own(
+    context: CommandContext, identity_id: int, methods: frozenset[str]
+) -> Decision[None]:
+    """Remove one of the actor's links. `methods` are the sign-in methods that are set up. Raise
+    NoSuchItem for others' links, and Refused for the only way to sign in."""
+    state, actor = context.state, context.actor
+    own = state.identities.of_user[actor.id]
+    gone = [identity for identity in own if identity.id == identity_id]
+    if not gone:
+        raise NoSuchItem("identity")
+    has_password = (
+        state.realm.password_sign_in and state.credentials[actor.id].password_hash is not None
+    )
+    factors = state.second_factors
+    has_passkey = any(factor.id in factors.passkeys.ids for factor in factors.of_user[actor.id])
+    others = {identity.method for identity in own if identity.id != identity_id}
+    if not (has_password or has_passkey or others & methods):
+        raise Refused("You can't sign in otherwise. Set a password or add a passkey first.")
+    return Decision(None, [IdentitiesUnlinked(user_id=actor.id, identity_ids=(identity_id,))])
 
 
 # Roles and groups

@@ -139,7 +139,4 @@ PROJECTIONS: Final[Projections] = (
     unseen(changes.SessionUsed),
     unseen(changes.SessionConfirmed),
     unseen(changes.SessionsEnded),
-    unseen(changes.IdentityLinked),
-    unseen(changes.IdentityRevised),
-    unseen(changes.IdentitiesUnlinked),
 )
