@@ -17,7 +17,7 @@ from tertulia.domain.accounts import (
 )
 from tertulia.domain.accounts.profiles import NewProfile
 from tertulia.domain.channels import subscription_changes, visibility
-from tertulia.domain.organization.moving import require_moved
+from tertulia.domain.organization.imports import require_moved
 from tertulia.model.changes import (
     AnyChange,
     CredentialChanged,

@@ -8,7 +8,7 @@ from msgspec import Struct
 from tertulia.domain import channel_access, names, permissions
 from tertulia.domain.channels import topics
 from tertulia.domain.messages import attachments, widgets
-from tertulia.domain.organization.moving import require_moved
+from tertulia.domain.organization.imports import require_moved
 from tertulia.model.changes import MessageSent
 from tertulia.model.channels import Channel, TopicsPolicy, topic_key
 from tertulia.model.errors import KeyInsufficient, NoSuchChannel, Refused, WildcardNotAllowed

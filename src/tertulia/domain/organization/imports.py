@@ -256,3 +256,13 @@ def _ended(context: CommandContext, data_import: DataImport, state: ImportState)
 
 def _without_file(data_import: DataImport) -> DataImport:
     return replace(data_import, path="", token_sealed="")
+
+
+def require_moved(state: State) -> None:
+    """Raise Refused while the organization is moving here: new messages and accounts there would
+    have the same IDs."""
+    if not state.is_empty and state.realm.moving_from:
+        raise Refused(
+            f"This organization is still moving here from {state.realm.moving_from}. Write there"
+            " until the move is finished."
+        )

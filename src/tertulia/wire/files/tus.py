@@ -3,9 +3,9 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from email.utils import formatdate
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -23,17 +23,18 @@ from tertulia.service.files.uploads import require_disk_space, reserved_bytes, s
 from tertulia.store.files import IMPORTS
 from tertulia.store.partial_uploads import PartialUpload, UploadInUse, UploadPieces, new_key
 from tertulia.wire.api.attachments import uploaded_file
-from tertulia.wire.files.tus_headers import (
+from tertulia.wire.files.tus_requests import (
     ALGORITHMS,
     NUMBER,
     Checksum,
     content_type,
+    gathered,
     metadata_in,
     number_in,
 )
 from tertulia.wire.http.authentication import access_key_in, authenticate
 from tertulia.wire.http.errors import TusRefused, error_response
-from tertulia.wire.http.forms import MIB, Body, drained
+from tertulia.wire.http.forms import MIB, drained
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.request_head import POSITION, PREFIX
 from tertulia.wire.http.responses import EXPOSED, JsonResponse, body_of, failure, success
@@ -48,12 +49,8 @@ VERSION: Final = "1.0.0"
 EXTENSIONS: Final = "creation,creation-with-upload,termination,checksum,expiration"
 EXPIRY_SECONDS: Final = 86400
 PIECE: Final = "application/offset+octet-stream"
-LOOK_SECONDS: Final = 0.5
-"""How often a request that waits for its body checks whether another process wants the upload."""
 IMPORT: Final = "import"
 """The `purpose` in the metadata of an export that an owner wants to import."""
-CHUNK: Final = MIB
-"""Bytes that are buffered before they are written."""
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 """All methods are routed here, so that errors have tus headers."""
 _TOO_LONG: Final = "This chunk extends past the end of the file."
@@ -368,7 +365,7 @@ class _Tus:
             raise TusRefused(413, _TOO_LONG)
         await _written(pieces.begin(checked=checksum is not None))
         try:
-            async with contextlib.aclosing(_gathered(request, stop, pieces)) as body:
+            async with contextlib.aclosing(gathered(request, stop, pieces)) as body:
                 async for piece in body:
                     remaining -= len(piece)
                     if remaining < 0:
@@ -421,51 +418,6 @@ async def _written(writing: Awaitable[T]) -> T:
     except OSError as error:
         logger.exception("could not write a chunk of an upload")
         raise Unavailable("The server couldn't save the file. Try again later.") from error
-
-
-async def _gathered(
-    request: Request, stop: asyncio.Event, pieces: UploadPieces
-) -> AsyncGenerator[bytes, None]:
-    """Yield the body in chunks of about `CHUNK` bytes.
-
-    Raises TusRefused when another request wants the upload, on this process or another. Bytes that
-    arrived before that, or before the client disconnected, are yielded first.
-    """
-    waiting = bytearray()
-    stream = Body(request).chunks()
-    stopped = asyncio.create_task(stop.wait())
-    try:
-        while True:
-            next_chunk = asyncio.ensure_future(anext(stream, None))
-            await _either(next_chunk, stopped, pieces)
-            failed = next_chunk.exception() if next_chunk.done() else None
-            chunk = None if failed or not next_chunk.done() else next_chunk.result()
-            waiting += chunk or b""
-            ends = chunk is None
-            if waiting and (ends or len(waiting) >= CHUNK):
-                yield bytes(waiting)
-                waiting.clear()
-            if failed is not None:
-                raise failed
-            if not next_chunk.done():
-                next_chunk.cancel()
-                raise TusRefused(423, "Another request is continuing this upload.")
-            if ends:
-                return
-    finally:
-        stopped.cancel()
-
-
-async def _either(
-    next_chunk: "asyncio.Future[bytes | None]", stopped: "asyncio.Future[Any]", pieces: UploadPieces
-) -> None:
-    """Wait for more of the body, or until another request wants the upload."""
-    while not pieces.is_wanted:
-        done, _ = await asyncio.wait(
-            {next_chunk, stopped}, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED
-        )
-        if done:
-            return
 
 
 def _expiry(partial: PartialUpload) -> dict[str, str]:

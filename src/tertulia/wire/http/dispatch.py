@@ -13,7 +13,7 @@ from starlette.routing import Route as PathRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tertulia.domain.accounts.access_keys import NOTHING
-from tertulia.domain.organization.moving import require_moved
+from tertulia.domain.organization.imports import require_moved
 from tertulia.model.errors import (
     FilesUnavailable,
     NotAuthenticated,

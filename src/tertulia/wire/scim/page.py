@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tertulia.domain.accounts.users import first_owner
-from tertulia.domain.organization.moving import require_moved
+from tertulia.domain.organization.imports import require_moved
 from tertulia.model.errors import LastOfKind, NotAuthenticated, Refused, Unavailable
 from tertulia.wire.http import audit
 from tertulia.wire.http.authentication import require_open

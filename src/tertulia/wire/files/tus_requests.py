@@ -1,18 +1,26 @@
-"""Headers of the tus protocol."""
+"""The headers and the body of a request of the tus protocol."""
 
+import asyncio
 import base64
 import binascii
 import hashlib
 import re
-from typing import Final
+from collections.abc import AsyncGenerator
+from typing import Any, Final
 
 from starlette.requests import Request
 
 from tertulia.model.errors import Refused
+from tertulia.store.partial_uploads import UploadPieces
 from tertulia.wire.http.errors import TusRefused
+from tertulia.wire.http.forms import MIB, Body
 
 ALGORITHMS: Final = ("sha1", "sha256", "md5")
 """Supported checksum algorithms."""
+LOOK_SECONDS: Final = 0.5
+"""How often a request that waits for its body checks whether another process wants the upload."""
+CHUNK: Final = MIB
+"""Bytes that are buffered before they are written."""
 NUMBER: Final = re.compile(r"[0-9]{1,18}")
 
 
@@ -71,3 +79,48 @@ def metadata_in(header: str) -> dict[str, str]:
         except ValueError:
             raise Refused("The Upload-Metadata header isn't valid.") from None
     return metadata
+
+
+async def gathered(
+    request: Request, stop: asyncio.Event, pieces: UploadPieces
+) -> AsyncGenerator[bytes, None]:
+    """Yield the body in chunks of about `CHUNK` bytes.
+
+    Raises TusRefused when another request wants the upload, on this process or another. Bytes that
+    arrived before that, or before the client disconnected, are yielded first.
+    """
+    waiting = bytearray()
+    stream = Body(request).chunks()
+    stopped = asyncio.create_task(stop.wait())
+    try:
+        while True:
+            next_chunk = asyncio.ensure_future(anext(stream, None))
+            await _either(next_chunk, stopped, pieces)
+            failed = next_chunk.exception() if next_chunk.done() else None
+            chunk = None if failed or not next_chunk.done() else next_chunk.result()
+            waiting += chunk or b""
+            ends = chunk is None
+            if waiting and (ends or len(waiting) >= CHUNK):
+                yield bytes(waiting)
+                waiting.clear()
+            if failed is not None:
+                raise failed
+            if not next_chunk.done():
+                next_chunk.cancel()
+                raise TusRefused(423, "Another request is continuing this upload.")
+            if ends:
+                return
+    finally:
+        stopped.cancel()
+
+
+async def _either(
+    next_chunk: "asyncio.Future[bytes | None]", stopped: "asyncio.Future[Any]", pieces: UploadPieces
+) -> None:
+    """Wait for more of the body, or until another request wants the upload."""
+    while not pieces.is_wanted:
+        done, _ = await asyncio.wait(
+            {next_chunk, stopped}, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED
+        )
+        if done:
+            return
