@@ -13,9 +13,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple
-from urllib.parse import urljoin, urlsplit
+from typing import TYPE_CHECKING, Final
 
 from tertulia import __version__
 from tertulia.model.errors import Unavailable
@@ -28,6 +26,7 @@ from tertulia.outbound.http_responses import (
     WebResponse,
     seconds_to_wait,
 )
+from tertulia.outbound.http_targets import WEB_PORTS, HttpTarget, host_of, joined, target_of
 from tertulia.store import authorities
 
 if TYPE_CHECKING:
@@ -38,15 +37,10 @@ if TYPE_CHECKING:
     from tertulia.outbound.http_connection import HttpConnection
 
 MAX_REDIRECTS: Final = 5
-MAX_URL: Final = 2000
-"""Longest URL, in characters."""
 AT_ONCE: Final = 16
 """Default limit of requests at the same time."""
 _SILENT_SECONDS: Final = 10.0
 """Longest pause in a response."""
-_PORTS: Final = {"http": 80, "https": 443}
-WEB_PORTS: Final = frozenset(_PORTS.values())
-"""Services on other ports aren't public, and may not use HTTP."""
 OWN_SECONDS: Final = 300.0
 """How long the addresses of this server's own name are cached."""
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
@@ -181,7 +175,7 @@ class Web:
     async def _sent(
         self,
         connection: "HttpConnection",
-        target: "_Target",
+        target: HttpTarget,
         method: str,
         headers: Mapping[str, str],
         body: bytes,
@@ -218,7 +212,7 @@ class Web:
             self._end(connection)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _taken(self, target: "_Target") -> "HttpConnection | None":
+    def _taken(self, target: HttpTarget) -> "HttpConnection | None":
         """An idle connection to the target's origin that can be used."""
         for connection in reversed(self._idle):
             if connection.origin == target.origin:
@@ -248,7 +242,7 @@ class Web:
         self._forget(connection)
         connection.end()
 
-    async def _connected(self, target: "_Target") -> "HttpConnection":
+    async def _connected(self, target: HttpTarget) -> "HttpConnection":
         """A new connection to one of the addresses of the target's host."""
         from tertulia.outbound import http_connection
 
@@ -273,7 +267,7 @@ class Web:
             async with self._response(connection, target, "GET", sent) as response:
                 received = _headers_of(response)
                 if response.status in _REDIRECTS and "location" in received:
-                    url = _joined(url, received["location"])
+                    url = joined(url, received["location"])
                     continue
                 if response.status == 304:
                     raise NotModified("it hasn't changed", response.status)
@@ -293,7 +287,7 @@ class Web:
     async def _response(
         self,
         connection: "HttpConnection",
-        target: "_Target",
+        target: HttpTarget,
         method: str,
         headers: Mapping[str, str],
         body: bytes | None = None,
@@ -336,9 +330,9 @@ class Web:
             if not keeps:
                 connection.end()
 
-    def _target(self, url: str) -> "_Target":
+    def _target(self, url: str) -> HttpTarget:
         """The target of a URL. Raises NotFetched if it isn't allowed."""
-        target = _target(url)
+        target = target_of(url)
         if self._ports is not None and target.origin.port not in self._ports:
             raise NotFetched(f"port {target.origin.port} isn't a standard web port")
         return target
@@ -350,7 +344,7 @@ class Web:
             addresses = [literal] if literal is not None else await self._resolve(host, port)
         except (OSError, UnicodeError) as error:
             raise NotFetched(f"the host wasn't found: {error}") from None
-        own_host = _host_of(self._site)
+        own_host = host_of(self._site)
         is_own = host.rstrip(".") == own_host
         own_addresses = set(addresses) if is_own else await self._own_addresses(own_host)
         for address in addresses:
@@ -402,52 +396,11 @@ def note_what_is_missing() -> None:
         sys.modules["sniffio"] = None  # type: ignore[assignment]  # "not there": see `import`
 
 
-class _Target(NamedTuple):
-    """Where a request goes."""
-
-    url: str
-    origin: "httpcore.Origin"
-    host: str
-    """Without the brackets of an IPv6 address."""
-    authority: str
-    path: bytes
-
-
-def _target(url: str) -> _Target:
-    """Parse a URL. Raises NotFetched if it isn't allowed."""
-    import httpcore
-    import httpx
-
-    try:
-        parts = httpx.URL(url)
-    except httpx.InvalidURL:
-        raise NotFetched("the URL isn't valid") from None
-    if parts.scheme not in _PORTS or not parts.host or len(url) > MAX_URL:
-        raise NotFetched("it isn't an http:// or https:// URL")
-    if parts.userinfo:
-        raise NotFetched("the URL contains a password")
-    port = _PORTS[parts.scheme] if parts.port is None else parts.port
-    host = parts.raw_host.strip(b"[]")
-    origin = httpcore.Origin(parts.raw_scheme, host, port)
-    return _Target(url, origin, host.decode("ascii"), parts.netloc.decode("ascii"), parts.raw_path)
-
-
 def _headers_of(response: "httpcore.Response") -> dict[str, str]:
     """The headers by their names in lowercase; the last of each name."""
     return {
         name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers
     }
-
-
-@lru_cache(4)
-def _host_of(site: str) -> str:
-    """The host of this server's own URL; may be empty."""
-    import httpx
-
-    try:
-        return httpx.URL(site).raw_host.decode("ascii").strip("[]").rstrip(".") if site else ""
-    except httpx.InvalidURL:
-        return ""
 
 
 def _reason(error: Exception) -> str:
@@ -463,12 +416,3 @@ def _reason(error: Exception) -> str:
             return "the connection was lost"
         case _:
             return f"the response isn't valid HTTP: {error}"
-
-
-def _joined(url: str, location: str) -> str:
-    try:
-        found = urljoin(url, location)
-        urlsplit(found)
-    except ValueError:
-        raise NotFetched("it redirects to an invalid URL") from None
-    return found
