@@ -174,7 +174,7 @@ class AccountChanges:
         if not self._is_new or not people or any(person.role is Role.OWNER for person in people):
             return None
         return min(
-            people, key=lambda user: (user.role, user.joined_at or self._now, str(user.key))
+            people, key=lambda source: (source.role, source.joined_at or self._now, str(source.key))
         ).key
 
     def _role(self, source: SourceUser) -> Role:
@@ -243,7 +243,11 @@ class AccountChanges:
         ]
         if owners:
             return int(min(owners))
-        keys = [user for user in self._source.users if user.role is Role.OWNER and user.is_active]
+        keys = [
+            source
+            for source in self._source.users
+            if source.role is Role.OWNER and source.is_active
+        ]
         return self._ids.find("user", keys[0].key) if keys else None
 
     # What belongs to each person
