@@ -91,6 +91,8 @@ def records(state: State, messages: Collection[int]) -> Facts:
                     continue  # It was deleted.
                 case "reminders":
                     key = (record.user_id, record.message_id, record.deliver_at, record.note)
+                case "domains":  # Nothing refers to its ID.
+                    key, record = record.name, replace(record, id=0)
                 case "personal_settings" if key == 0:
                     continue
                 case "users" if record.is_system_bot:
