@@ -4,7 +4,7 @@ change it while others wait."""
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -156,8 +156,8 @@ class Waits:
     """How long two other clients wait (wall-clock time) within the context: one that reads, and one
     that sends."""
 
-    def __init__(self, company: Company) -> None:
-        reader, sender, port = company.people[7], company.people[8], company.server.port
+    def __init__(self, port: int, people: Sequence[str]) -> None:
+        reader, sender = people[7], people[8]
         narrow = [["channel", "channel 1"]]
         self._port = port
         self._requests = {
@@ -197,7 +197,7 @@ def measured_line(
     """The longest hold of the event loop during the operation."""
     company.server.longest()
     try:
-        with Waits(company) as others:
+        with Waits(company.server.port, company.people) as others:
             operation()
     except BadAnswer as error:
         raise BenchError(

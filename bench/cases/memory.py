@@ -63,7 +63,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
 def _team(bench: Bench) -> Iterator[Line]:
     """All clients connect after a start, with 1,000,000 messages, and then once more."""
     teams = (60, 200) if bench.quick else (60, 200, 5_200)
-    with bench.fresh(OLD_COMPANY, refuses=False, prepare=_read_with_gaps) as served:
+    with bench.fresh(OLD_COMPANY, refuses=False, prepare=read_with_gaps) as served:
         before = processes.pss(served.server.pid)
         for size in teams:
             results: list[float] = []
@@ -85,7 +85,7 @@ def _come(port: int, person: str) -> None:
     asking.asked(port, asking.register(person))
 
 
-def _read_with_gaps(made: Made) -> None:
+def read_with_gaps(made: Made) -> None:
     """Mark every sixth message as read for everyone, at irregular distances, which needs the most
     memory."""
     rng = random.Random(14)

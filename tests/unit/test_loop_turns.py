@@ -13,7 +13,7 @@ from tertulia.model.errors import TooOften, Unavailable
 from tertulia.store.readers import Person, Requester, current_requester
 from tertulia.wire.http import loop_turns
 from tertulia.wire.http.errors import Crowded, error_response
-from tertulia.wire.http.loop_turns import ON_WAIT, STEP_SECONDS, LoopTurns
+from tertulia.wire.http.loop_turns import ON_WAIT, STEP_SECONDS, LoopTurns, time_besides_steps
 from tests.support import until
 
 
@@ -67,7 +67,7 @@ async def asked(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Asked]:
     yield asked
     for task in asked.tasks.values():
         task.cancel()
-    await asyncio.wait(asked.tasks.values())
+    await asyncio.gather(*asked.tasks.values(), return_exceptions=True)
 
 
 async def some_turns() -> None:
@@ -123,6 +123,23 @@ async def test_short_ones_are_made_at_the_same_time_and_long_ones_alone(asked: A
     asked.ask(5, "another")
     await some_turns()
     assert asked.begun[103:] == ["longer"]
+
+
+async def test_steps_are_not_part_of_what_a_request_costs(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = 0.0
+    monkeypatch.setattr(time, "thread_time", lambda: used)
+    monkeypatch.setattr(LoopTurns, "processor_time", 0.0)
+
+    def work() -> None:
+        nonlocal used
+        used += 1000.0
+
+    asked.turns.step(work)
+    assert time_besides_steps() == 0.0
+    work()
+    assert time_besides_steps() == 1000.0
 
 
 async def test_one_person_leaves_room_for_others(

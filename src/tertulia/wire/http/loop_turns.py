@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Final, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 from msgspec import Struct
 from starlette.requests import Request
@@ -43,6 +43,12 @@ def _nothing() -> None:
     """Do nothing."""
 
 
+def time_besides_steps() -> float:
+    """Return the processor time of the event loop except for steps, between which others get their
+    turn, however many responses wait."""
+    return time.thread_time() - LoopTurns.processor_time
+
+
 class _Waiting(Struct, eq=False):
     asker: Requester
     turn: asyncio.Future[None]
@@ -51,6 +57,9 @@ class _Waiting(Struct, eq=False):
 class LoopTurns:
     """Lets responses take turns: one at a time, or several whose next steps usually fit in
     `STEP_SECONDS` together."""
+
+    processor_time: ClassVar[float] = 0.0
+    """Of all steps of this process, in seconds."""
 
     def __init__(self) -> None:
         self._lines: dict[Person, deque[_Waiting]] = {}
@@ -81,10 +90,11 @@ class LoopTurns:
 
     def step(self, make: Callable[[], A]) -> A:
         """Return what `make` returns, and note how long it took."""
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.thread_time()
         try:
             return make()
         finally:
+            LoopTurns.processor_time += time.thread_time() - used
             took = time.perf_counter() - began
             self._owed += took
             usual = self._usual_step * _DECAY + took * (1 - _DECAY)

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import Final, Protocol
 
+from tertulia.wire.http.loop_turns import time_besides_steps
+
 logger = logging.getLogger("tertulia.http")
 
 ALWAYS: Final = 32
@@ -49,13 +51,13 @@ class Load:
     def __init__(
         self,
         longest_wait: float,
-        used: Callable[[], float] = time.thread_time,
+        used: Callable[[], float] = time_besides_steps,
         clock: Callable[[], float] = time.monotonic,
         soon: Callable[[Callable[[], None]], object] = _soon,
     ) -> None:
         """`longest_wait` is how long a request may have to wait for others, in seconds; 0 for no
-        limit. `used` returns the processor time of the event loop; `soon` schedules a callback on
-        it."""
+        limit. `used` returns the processor time that requests wait for; `soon` schedules a callback
+        on the event loop."""
         self.in_progress = 0
         self._longest_wait = longest_wait
         self._used = used
