@@ -10,6 +10,7 @@ from tertulia.domain.channels import channels
 from tertulia.domain.messages import attachments
 from tertulia.domain.organization import banners
 from tertulia.jobs.backups import backups
+from tertulia.jobs.deletions import deletions
 from tertulia.jobs.directories import directory_sync
 from tertulia.jobs.due import (
     due_job,
@@ -148,6 +149,7 @@ def jobs_of(node: Node, encode_call: Encoder, bot_interface: Interface) -> Seque
         PictureCleanup(node).job(),
         *(() if node.files is node.disk else (file_store(node.files),)),
         exports(node),
+        deletions(node),
         imports(node),
         message_retention(log),
         topic_moves(node),

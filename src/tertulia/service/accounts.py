@@ -11,8 +11,10 @@ from tertulia.domain.accounts import deactivation, erasing, users
 from tertulia.domain.accounts.signup import PasswordRules
 from tertulia.domain.messages.deleting import DeletionScope
 from tertulia.model.errors import Refused
+from tertulia.service import deletions
 from tertulia.service.breached_passwords import is_breached
 from tertulia.service.config import Config
+from tertulia.service.deletions import PendingDeletion
 from tertulia.service.files.pictures import delete_avatar
 from tertulia.service.messages import deleting
 from tertulia.service.node import Caller, Node
@@ -34,8 +36,8 @@ async def leave(
     their files, and with `erased`, delete the person's data. With a `comment`, the person gets an
     email.
 
-    Return whether everything is deleted. If not, call it again; until then, the account isn't
-    erased. Raises as the verbs that it uses.
+    Return whether everything is deleted. If not, call it again, or a node continues it after a
+    minute; until then, the account isn't erased. Raises as the verbs that it uses.
     """
     if erased and comment is not None:
         raise Refused("You can't send an email to someone whose address is also being deleted.")
@@ -52,11 +54,30 @@ async def leave(
         await caller.submit(deactivation.deactivate, user_id, comment, site)
     every = (caller.state.users[bot_id] for bot_id in caller.state.users.bots)
     bots = [bot.id for bot in every if bot.bot and bot.bot.owner_id == user_id]
-    complete = await deleting.delete_written(caller, [*bots, user_id], places)
+    store = caller.node.store
+    deletion = await deletions.found(store, user_id)
+    if deletion is None or (deletion.places, deletion.files, deletion.erased) != (
+        places,
+        files,
+        erased,
+    ):
+        deletion = PendingDeletion(
+            user_id=user_id, actor_id=caller.user.id, places=places, files=files, erased=erased
+        )
+
+    async def worked(messages: int) -> None:
+        deletion.messages += messages
+        deletion.seen_at = caller.now
+        await deletions.remember(store, deletion)
+
+    await worked(0)
+    complete = await deleting.delete_written(caller, [*bots, user_id], places, worked)
     while files and await caller.submit(erasing.clear_files, user_id):
         pass
     if erased and complete and not caller.state.users[user_id].is_deleted:
         await _erase(caller, user_id)
+    if complete:
+        await deletions.forget(store, user_id)
     return complete
 
 

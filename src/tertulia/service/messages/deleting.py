@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from tertulia.domain import channel_access, names, permissions
 from tertulia.domain.messages import deleting
@@ -60,9 +60,15 @@ async def delete_topic(caller: Caller, channel_id: int, topic: str) -> bool:
     return True
 
 
-async def delete_written(caller: Caller, user_ids: Iterable[int], places: DeletionScope) -> bool:
+async def delete_written(
+    caller: Caller,
+    user_ids: Iterable[int],
+    places: DeletionScope,
+    worked: Callable[[int], Awaitable[None]],
+) -> bool:
     """Delete the messages of these accounts in `places`. Return whether all are deleted, as in
-    `delete_topic`. Raises NotPermitted if the caller isn't an administrator."""
+    `delete_topic`. `worked` is called after each batch, with its size. Raises NotPermitted if the
+    caller isn't an administrator."""
     permissions.require_administrator(caller.state, caller.user)
     loop = asyncio.get_running_loop()
     until = loop.time() + TOPIC_SECONDS
@@ -78,6 +84,7 @@ async def delete_written(caller: Caller, user_ids: Iterable[int], places: Deleti
                     result[channel_id, *conversation].append(message_id)
             for message_ids in result.values():
                 await _delete_written(caller, message_ids, places)
+            await worked(sum(map(len, result.values())))
     return True
 
 

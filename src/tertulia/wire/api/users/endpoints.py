@@ -11,6 +11,7 @@ from tertulia.domain.accounts import access_keys, deactivation, users
 from tertulia.domain.messages.deleting import DeletionScope
 from tertulia.model.errors import NotPermitted, Refused
 from tertulia.model.users import Role, User
+from tertulia.service import deletions
 from tertulia.service.accounts import good_password, leave
 from tertulia.wire.api.profiles import ProfileEntry, ProfileValueObject, new_profile, profile_data
 from tertulia.wire.api.shard_ranges import ShardRange
@@ -307,8 +308,10 @@ class DeactivateUserResponse(ApiResponse, kw_only=True):
     """Whether everything was deleted."""
 
     complete: bool | UnsetType = UNSET
-    """Present if messages are to be deleted. If false, some are left: send the request again. The
-    profile is deleted last."""
+    """Present if messages are to be deleted. If false, some are left: the server continues after a
+    minute, or when you send the request again. The profile is deleted last."""
+    deleted_messages: int | UnsetType = UNSET
+    """Present if `complete` is false: how many messages are deleted so far."""
 
 
 async def deactivate_user(
@@ -342,7 +345,11 @@ async def deactivate_user(
         comment=deactivation_notification_comment,
         files=actions.delete_files,
     )
-    return DeactivateUserResponse(complete=complete if places else UNSET)
+    deletion = None if complete else await deletions.found(call.node.store, user_id)
+    return DeactivateUserResponse(
+        complete=complete if places else UNSET,
+        deleted_messages=UNSET if deletion is None else deletion.messages,
+    )
 
 
 async def deactivate_own_user(call: Call) -> None:
