@@ -1,6 +1,7 @@
 """All cases, in the order in which they're measured and shown."""
 
 from bench.cases import (
+    base,
     delivering,
     fetching,
     growth,
@@ -26,6 +27,7 @@ from bench.cases import (
 CASES = (
     memory.CASE,
     starting.CASE,
+    base.CASE,
     sending.CASE,
     notices.CASE,
     pushes.CASE,

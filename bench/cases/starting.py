@@ -14,7 +14,8 @@ from bench.datasets import OLD_COMPANY, TEAM
 from bench.report import Line
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nothing listens at."""
     with socket.socket() as listener:
         listener.bind((asking.HOST, 0))
         return int(listener.getsockname()[1])
@@ -35,7 +36,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
         for _ in range(2 if bench.quick else 5):
             limits.append(_bare(bench))
             for title, (made, _) in sets.items():
-                port = _free_port()
+                port = free_port()
                 path = Path(made.config.data_dir)
                 command = serving.server_command(
                     path, made.config.database_url, "--port", str(port)
