@@ -18,6 +18,7 @@ from tertulia.imports.values import TakenNames, ValueChecks, storable
 from tertulia.model import changes
 from tertulia.model.changes import AnyChange
 from tertulia.model.errors import Refused
+from tertulia.model.imports import PLACEHOLDER_HOST
 from tertulia.model.personal import MutedUser
 from tertulia.model.profiles import FieldKind
 from tertulia.model.reactions import Emoji, EmojiKind
@@ -27,8 +28,6 @@ from tertulia.state.decision import CommandContext
 from tertulia.state.state import State
 from tertulia.store.bots import StorageChanged, in_parts
 
-PLACEHOLDER_HOST: Final = "imported.invalid"
-"""The host in the addresses of people whose address is unknown. It can't receive mail."""
 MAX_ONBOARDING_STEPS: Final = 100
 
 

@@ -7,10 +7,10 @@ import msgspec
 
 from tertulia.domain import permissions
 from tertulia.domain.accounts.invitations import sent_today
-from tertulia.imports.accounts import PLACEHOLDER_HOST
 from tertulia.log.log import Log
 from tertulia.model.changes import InvitationSentAgain
 from tertulia.model.errors import Refused
+from tertulia.model.imports import PLACEHOLDER_HOST
 from tertulia.model.invitations import Invitation
 from tertulia.model.mail import Mail, MailKind
 from tertulia.model.users import Credential, User

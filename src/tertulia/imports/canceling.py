@@ -3,8 +3,6 @@
 import msgspec
 
 from tertulia.domain.organization import imports
-from tertulia.imports.identifiers import Identifiers
-from tertulia.imports.messages import LINK_FACT, ImportedReads
 from tertulia.imports.progress import FACT, IDS_FACT, ImportRefused, Progress
 from tertulia.log.log import Log
 from tertulia.model.changes import AnyChange, QueuesEnded
@@ -48,6 +46,10 @@ async def tidy(log: Log) -> None:
 
 
 async def _end(log: Log, progress: Progress, *, is_final: bool) -> None:
+    # The importer is loaded only if there is something to cancel.
+    from tertulia.imports.identifiers import Identifiers
+    from tertulia.imports.messages import LINK_FACT, ImportedReads
+
     ids = await log.store.read_log(lambda c: installation.value(c, IDS_FACT), READ_SECONDS)
     people = Identifiers(msgspec.json.decode(ids or "{}")).all("user")
     last = ImportedReads()

@@ -1,11 +1,15 @@
 """Imports that owners make in the browser: uploaded exports of other chat servers."""
 
 from enum import Enum
+from typing import Final
 
 from msgspec import Struct
 
 from tertulia.model.change import Change
 from tertulia.model.numbers import UnixSeconds
+
+PLACEHOLDER_HOST: Final = "imported.invalid"
+"""The host in the addresses of people whose address is unknown. It can't receive mail."""
 
 
 class ImportKind(Enum):

@@ -2,8 +2,10 @@
 
 from functools import cache
 
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
+from tertulia.service.sign_in_methods import SamlMethod
 from tertulia.wire.api import documentation
 from tertulia.wire.api.routes import ROUTES
 from tertulia.wire.files.audit_log import audit_log_pages
@@ -27,16 +29,28 @@ from tertulia.wire.pages.login import login_pages
 from tertulia.wire.pages.mail_pages import mail_previews, unsubscribe_pages
 from tertulia.wire.pages.providers import provider_pages
 from tertulia.wire.pages.public import public_pages
-from tertulia.wire.pages.saml_sign_in import saml_pages
 from tertulia.wire.pages.sign_in_flow import sign_in_flow_pages
 from tertulia.wire.pages.usual_addresses import usual_addresses
 from tertulia.wire.pages.web_client import client_files, installing_pages
-from tertulia.wire.scim.page import scim_pages
 
 
 @cache
 def _interface() -> Paths[Methods]:
     return endpoints_by_path(ROUTES)
+
+
+def _optional_pages(node: HttpNode) -> list[BaseRoute]:
+    """Return the pages of what few organizations configure, whose modules are loaded only then."""
+    pages: list[BaseRoute] = []
+    if node.config.scim_token:
+        from tertulia.wire.scim.page import scim_pages
+
+        pages += scim_pages(node)
+    if any(isinstance(method, SamlMethod) for method in node.config.sign_in):
+        from tertulia.wire.pages.saml_sign_in import saml_pages
+
+        pages += saml_pages(node)
+    return pages
 
 
 def application(node: HttpNode) -> ASGIApp:
@@ -52,7 +66,7 @@ def application(node: HttpNode) -> ASGIApp:
             *readiness_pages(node),
             *metrics_page(node),
             *agent_pages(node),
-            *scim_pages(node),
+            *_optional_pages(node),
             *documentation.PAGES,
             *client_files(),
             *installing_pages(node),
@@ -66,7 +80,6 @@ def application(node: HttpNode) -> ASGIApp:
             *archive_pages(node),
             *join_pages(node),
             *header_pages(node),
-            *saml_pages(node),
             *login_pages(node),
             *sign_in_flow_pages(node),
             *provider_pages(node),
