@@ -1,17 +1,20 @@
 """Signing in with a real OpenID provider (tests/openid)."""
 
 import asyncio
+import io
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from html import unescape
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import msgspec
 import pytest
+from PIL import Image
 
 from tertulia.model.users import Role
 from tertulia.service.config import Config
@@ -332,6 +335,29 @@ async def test_unknown_methods_are_not_found(at: Company) -> None:
             assert (await at.browser().http.get(path)).status_code == 404
 
 
+async def test_buttons_and_apps_show_the_icon(
+    config: Config, provider: OpenidServer, tmp_path: Path
+) -> None:
+    icon = tmp_path / "icon.png"
+    made = io.BytesIO()
+    Image.new("RGB", (32, 32), "red").save(made, "PNG")
+    for wrong in (b"<svg/>", made.getvalue() + bytes(64 * 1024)):
+        icon.write_bytes(wrong)
+        with pytest.raises(ValueError, match="isn't a PNG image"):
+            methods_from([provider.method(icon_file=str(icon))])
+    icon.write_bytes(made.getvalue())
+    async with company(config, provider, icon_file=str(icon)) as at:
+        shown = (await at.org.nobody.get("/server_settings")).ok["external_authentication_methods"]
+        assert [one["display_icon"] for one in shown] == ["/sign-in/company/icon.png", None]
+        page = await at.browser().http.get("/login")
+        assert 'src="/sign-in/company/icon.png"' in page.text
+        response = await at.browser().http.get("/sign-in/company/icon.png")
+        assert (response.headers["content-type"], response.content) == (
+            "image/png",
+            made.getvalue(),
+        )
+
+
 # Requiring single sign-on
 
 
@@ -402,7 +428,7 @@ async def test_an_organization_can_require_the_provider_and_its_owner_still_gets
     credential = node.state.credentials[ann.user_id]
     link = node.links.operator_sign_in(SITE, credential, node.clock())
     page = await browser.http.get(link)
-    assert "You’ll be signed in as Ann." in page_text(page)
+    assert "Continue as Ann." in page_text(page)
     assert SESSION_COOKIE not in browser.http.cookies
     assert (await browser.http.post(link)).status_code == 303
     assert (await browser.get("/users/me")).ok["user_id"] == ann.user_id

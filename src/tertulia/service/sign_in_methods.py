@@ -22,6 +22,8 @@ _Filter = Annotated[str, Meta(pattern=r"^\(.*\)$")]
 _NEEDED = Annotated[str, Meta(min_length=1)]
 _RoleName = Literal["owner", "administrator", "moderator", "member", "guest"]
 _MAX_SECRET_BYTES: Final = 64 * 1024
+_MAX_ICON_BYTES: Final = 64 * 1024
+_PNG: Final = b"\x89PNG\r\n\x1a\n"
 
 
 class SignInMethod(Struct, kw_only=True, frozen=True, tag_field="kind", forbid_unknown_fields=True):
@@ -42,6 +44,8 @@ class SignInMethod(Struct, kw_only=True, frozen=True, tag_field="kind", forbid_u
     """In addresses. Accounts are linked under it."""
     title: str = ""
     """On the button; empty for the kind's, or the name."""
+    icon_file: str = ""
+    """A PNG image for the button, which apps show, too; empty for none."""
     accounts: Literal["create", "match"] = "create"
     """Whether people without an account get one."""
     roles: dict[_RoleName, _NEEDED] = {}
@@ -63,6 +67,22 @@ class SignInMethod(Struct, kw_only=True, frozen=True, tag_field="kind", forbid_u
     def path(self) -> str:
         """Where signing in starts on this server."""
         return f"/sign-in/{self.name}"
+
+    @property
+    def icon_path(self) -> str | None:
+        """Where this server serves the icon; None without one."""
+        return f"{self.path}/icon.png" if self.icon_file else None
+
+    def icon(self) -> bytes:
+        """Read the icon. Raises ValueError if it can't be used."""
+        try:
+            with Path(self.icon_file).open("rb") as file:
+                content = file.read(_MAX_ICON_BYTES + 1)
+        except OSError as error:
+            raise ValueError(f"icon_file: can't read {self.icon_file}: {error.strerror}") from None
+        if not content.startswith(_PNG) or len(content) > _MAX_ICON_BYTES:
+            raise ValueError(f"icon_file: {self.icon_file} isn't a PNG image of up to 64 KiB")
+        return content
 
     @property
     def is_public(self) -> bool:
@@ -392,6 +412,8 @@ def _method(number: int, table: dict[str, Any]) -> AnySignInMethod:
     try:
         method: Any = msgspec.convert(table, kind)
         method.check()
+        if method.icon_file:
+            method.icon()
     except msgspec.ValidationError as error:
         raise ValueError(f"{which}: {_reason(kind, str(error))}") from None
     except ValueError as error:

@@ -25,7 +25,7 @@ class ExternalMethod(Struct, kw_only=True):
 
     name: Annotated[str, Doc("Identifies the method, such as `oidc:company`.")]
     display_name: Annotated[str, Doc("The title of its button.")]
-    display_icon: Annotated[str | None, Doc("The URL of its icon. Always null.")]
+    display_icon: Annotated[str | None, Doc("The path of its icon on this server; null for none.")]
     login_url: Annotated[
         str,
         Doc(
@@ -88,7 +88,7 @@ async def get_server_settings(call: Call) -> ServerSettingsResponse:
             ExternalMethod(
                 name=f"{method.kind}:{method.name}",
                 display_name=method.label,
-                display_icon=None,
+                display_icon=method.icon_path,
                 login_url=method.path,
                 signup_url=method.path,
             )

@@ -54,6 +54,8 @@ class Link(Struct, frozen=True, kw_only=True):
     words: str
     lead: str = ""
     """Text before the link."""
+    icon: str | None = None
+    """The path of a picture in it."""
 
 
 def new_password_field(config: Config, say: Speech) -> Field:

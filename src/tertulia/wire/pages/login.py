@@ -51,6 +51,7 @@ from tertulia.wire.pages.form_flow import (
 )
 from tertulia.wire.pages.passkeys import SCRIPT as PASSKEY_SCRIPT
 from tertulia.wire.pages.passkeys import has_answer, passkey_form, use_passkey
+from tertulia.wire.pages.public import static
 from tertulia.wire.pages.sign_in_flow import (
     HOME,
     SignInFlow,
@@ -110,6 +111,11 @@ def login_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
         route(links.RESET.rstrip("/"), forgot),
         route(links.RESET + "{token}", _reset),
         *sign_in_link_pages(node),
+        *(
+            static(method.icon_path, method.icon, "image/png")
+            for method in node.config.sign_in
+            if method.icon_path
+        ),
     )
 
 
@@ -178,7 +184,9 @@ async def _login(page: PageRequest, csrf: str = "") -> Response:
         error=error,
         methods=[
             Link(
-                words=page.say("sign_in_with", title=method.label), path=flow.with_path(method.path)
+                words=page.say("sign_in_with", title=method.label),
+                path=flow.with_path(method.path),
+                icon=method.icon_path,
             )
             for method in node.config.sign_in
             if method.HAS_BUTTON
