@@ -88,6 +88,11 @@ class LoopTurns:
             self._usual_turn += (took - self._usual_turn) * (1 - _DECAY)
             self._end()
 
+    async def in_one_turn(self, request: Request, make: Callable[[], A]) -> A:
+        """Return what `make` returns in a turn of one step. Raises as `turn`."""
+        async with self.turn(request):
+            return self.step(make)
+
     def step(self, make: Callable[[], A]) -> A:
         """Return what `make` returns, and note how long it took."""
         began, used = time.perf_counter(), time.thread_time()

@@ -57,6 +57,11 @@ class ChannelsResponse(ApiResponse, kw_only=True):
 async def get_streams(call: Call, params: GetChannels) -> ChannelsResponse:
     """List channels. You get those that you can see and that one of the `include_` parameters
     selects."""
+    turns = call.node.fragments.turns
+    return await turns.in_one_turn(call.request, lambda: _channels(call, params))
+
+
+def _channels(call: Call, params: GetChannels) -> ChannelsResponse:
     selected = (
         channel
         for channel in call.state.channels

@@ -37,6 +37,11 @@ async def get_subscriptions(
     ] = "false",
 ) -> SubscriptionsResponse:
     """List the channels you're subscribed to."""
+    turns = call.node.fragments.turns
+    return await turns.in_one_turn(call.request, lambda: _subscriptions(call, include_subscribers))
+
+
+def _subscriptions(call: Call, include_subscribers: str) -> SubscriptionsResponse:
     state, user, now = call.state, call.user, call.now
     lately = call.node.delivery.presence.lately
     subscriptions = []
