@@ -6,6 +6,7 @@ import json
 import resource
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ import msgspec
 from tertulia.app.founding import opened_log, opened_vault
 from tertulia.imports.importer import Importer
 from tertulia.imports.mattermost.source import MattermostExport
+from tertulia.imports.reading import SeparateSource
 from tertulia.imports.rocketchat.source import RocketChatDump
 from tertulia.imports.slack.export import SlackExport
 from tertulia.imports.source import Source
@@ -33,7 +35,7 @@ async def _imported(config: Config, opened: Callable[[Path, Path], Source], expo
     vault = opened_vault(config, create=True)
     files, disk = config.opened_files()
     began = time.monotonic()
-    source = opened(export, config.data_path / "import")
+    source = SeparateSource(partial(opened, export), config.data_path / "import")
     async with opened_log(config, lambda _: None) as log:
         progress = await Importer(log, vault, files, disk, source).run()
     source.close()

@@ -20,7 +20,8 @@ from tertulia.imports.arrivals import invite
 from tertulia.imports.dry_run import dry_run
 from tertulia.imports.importer import Importer
 from tertulia.imports.lock import DIRECTORY, ImportBusy, alone, delete_extracted
-from tertulia.imports.progress import ImportRefused, Progress, read_from
+from tertulia.imports.progress import ImportRefused, Progress
+from tertulia.imports.reading import SeparateSource
 from tertulia.imports.source import Source, SourceError
 from tertulia.jobs.imports import only_import
 from tertulia.log.log import Log
@@ -60,7 +61,7 @@ NewAccounts = Annotated[
     ),
 ]
 Opened = Callable[[Path], Source]
-"""Opens the source, with a directory for extracted files."""
+"""Opens the source, with a directory for extracted files. It's pickled."""
 
 
 def run(
@@ -80,7 +81,8 @@ def run(
         with alone(work):
             _run(
                 config,
-                lambda: opened(work),
+                opened,
+                work,
                 is_dry=is_dry,
                 as_json=as_json,
                 invites=invites,
@@ -94,7 +96,8 @@ def run(
 
 def _run(
     config: Config,
-    opened: Callable[[], Source],
+    opened: Opened,
+    work: Path,
     *,
     is_dry: bool,
     as_json: bool,
@@ -103,7 +106,7 @@ def _run(
     new_accounts: bool,
 ) -> None:
     try:
-        source = read_from(opened)
+        source = SeparateSource(opened, work)
     except SourceError as error:
         raise CommandFailed(str(error)) from None
     try:
@@ -345,7 +348,7 @@ def mattermost(
 
     run(
         config,
-        lambda work: MattermostExport(path, work, team),
+        partial(MattermostExport, path, team=team),
         is_dry=dry_run,
         as_json=as_json,
         invites=invites,
@@ -384,7 +387,7 @@ def rocketchat(
 
     run(
         config,
-        lambda work: RocketChatDump(path, work, files),
+        partial(RocketChatDump, path, files=files),
         is_dry=dry_run,
         as_json=as_json,
         invites=invites,
@@ -412,7 +415,7 @@ def zulip(
 
     run(
         config,
-        lambda work: ZulipExport(path, work),
+        partial(ZulipExport, path),
         is_dry=dry_run,
         as_json=as_json,
         invites=invites,
@@ -452,7 +455,7 @@ def slack(
 
     run(
         config,
-        lambda work: SlackExport(path, work, token=token, name=name),
+        partial(SlackExport, path, token=token, name=name),
         is_dry=dry_run,
         as_json=as_json,
         invites=invites,

@@ -7,7 +7,8 @@ import os
 import re
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -27,8 +28,8 @@ from tertulia.imports.progress import (
     ImportCanceled,
     ImportRefused,
     Progress,
-    read_from,
 )
+from tertulia.imports.reading import SeparateSource
 from tertulia.imports.source import Source, SourceError
 from tertulia.jobs.imports import BUSY, fail, only_import
 from tertulia.log.log import Log
@@ -167,13 +168,11 @@ class _Requested:
         async with stored.files.local(stored) as place:
             named = await asyncio.to_thread(self._named, place, one.name)
             token = self._vault.unsealed(one.token_sealed) if one.token_sealed else ""
-            source = await asyncio.to_thread(
-                read_from, lambda: _source(one, named, self._work, token)
-            )
+            source = await asyncio.to_thread(SeparateSource, _opener(one, named, token), self._work)
             try:
                 yield source
             finally:
-                source.close()
+                await asyncio.to_thread(source.close)
 
     def _named(self, place: Path, name: str) -> Path:
         """Return a link to the file with its name, which readers and error messages look at."""
@@ -211,24 +210,24 @@ class _Requested:
             await store.write(lambda c: installation.forget(c, CHECK_FACT))
 
 
-def _source(one: DataImport, path: Path, work: Path, token: str) -> Source:
+def _opener(one: DataImport, path: Path, token: str) -> Callable[[Path], Source]:
     match one.kind:
         case ImportKind.ZULIP:
             from tertulia.imports.zulip.source import ZulipExport
 
-            return ZulipExport(path, work)
+            return partial(ZulipExport, path)
         case ImportKind.SLACK:
             from tertulia.imports.slack.export import SlackExport
 
-            return SlackExport(path, work, token=token)
+            return partial(SlackExport, path, token=token)
         case ImportKind.MATTERMOST:
             from tertulia.imports.mattermost.source import MattermostExport
 
-            return MattermostExport(path, work, one.team)
+            return partial(MattermostExport, path, team=one.team)
         case ImportKind.ROCKETCHAT:
             from tertulia.imports.rocketchat.source import RocketChatDump
 
-            return RocketChatDump(path, work)
+            return partial(RocketChatDump, path)
 
 
 def _summary(progress: Progress) -> ImportSummary:

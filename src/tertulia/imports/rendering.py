@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 import multiprocessing
-import multiprocessing.connection
 import os
 import re
 import secrets
@@ -17,6 +16,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from tertulia.imports.reading import end_with_parent
 from tertulia.markup.external_media import ExternalMedia
 from tertulia.markup.former_names import FormerNames
 from tertulia.markup.render import Renderer
@@ -137,16 +137,8 @@ class _Worker:
 def _begin(records: Mapping[str, bytes], site: str, mark: str) -> None:
     global _own
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     _own = _Worker(records, site, mark)
-
-
-def _end_with_parent() -> None:
-    """End this process when the importing one was killed, which its queue doesn't say."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        multiprocessing.connection.wait([parent.sentinel])
-        os._exit(1)
 
 
 def _render(texts: Sequence[Text]) -> bytes:

@@ -1,0 +1,104 @@
+"""Reading a source in a process of its own."""
+
+import io
+import os
+import signal
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+
+from tertulia.imports.reading import SeparateSource
+from tertulia.imports.report import ImportReport
+from tertulia.imports.source import FileUnavailable, MessageBatch, SourceError
+from tests.imports.invented import Invented
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+class Exported(Invented):
+    """An invented source with files."""
+
+    kind = "exported"
+
+    def __init__(self, trouble: str, work: Path) -> None:
+        super().__init__(25)
+        self._trouble = trouble
+        self._work = work
+        if trouble == "opening":
+            raise SourceError("The archive is damaged.")
+
+    def messages(self, after: str, report: ImportReport) -> Iterator[MessageBatch]:
+        for batch in super().messages(after, report):
+            report.skip("messages", "It's secret.", batch.position)
+            if self._trouble == "reading" and batch.position == "20":
+                raise ValueError("damaged")
+            if self._trouble == "memory" and batch.position == "20":
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield batch
+
+    def open(self, place: str) -> BinaryIO:
+        if place == "away":
+            raise FileUnavailable("Its server doesn't respond.")
+        if place == "packed":
+            return io.BytesIO(b"unpacked")
+        return (self._work / place).open("rb")
+
+    def close(self) -> None:
+        (self._work / "closed").touch()
+
+
+def separate(work: Path, trouble: str = "") -> SeparateSource:
+    return SeparateSource(partial(Exported, trouble), work)
+
+
+def test_it_yields_what_the_source_does(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_bytes(b"plain")
+    here, there = Exported("", tmp_path), separate(tmp_path)
+    reports = ImportReport(), ImportReport()
+    try:
+        assert (there.kind, there.keeps_ids) == ("exported", True)
+        assert there.survey() == here.survey()
+        assert there.organization(reports[0]) == here.organization(reports[1])
+        messages = there.messages("10", reports[0])
+        expected = list(here.messages("10", reports[1]))
+        assert next(messages) == expected[0]
+        # Files are opened while messages are read.
+        for place, content in (("plain", b"plain"), ("packed", b"unpacked")):
+            with there.open(place) as file:
+                assert file.read() == content
+        with pytest.raises(FileUnavailable, match="doesn't respond"):
+            there.open("away")
+        with pytest.raises(FileNotFoundError):
+            there.open("missing")
+        assert list(messages) == expected[1:]
+        assert reports[0] == reports[1]
+    finally:
+        there.close()
+    assert (tmp_path / "closed").exists()
+
+
+def test_it_can_be_closed_while_messages_are_read(tmp_path: Path) -> None:
+    source = separate(tmp_path)
+    next(source.messages("", ImportReport()))
+    source.close()
+    assert (tmp_path / "closed").exists()
+
+
+@pytest.mark.parametrize(
+    ("trouble", "reason"), [("reading", "can't be read: ValueError: damaged"), ("memory", "memory")]
+)
+def test_it_fails_as_the_source_does(tmp_path: Path, trouble: str, reason: str) -> None:
+    source = separate(tmp_path, trouble)
+    messages = source.messages("", ImportReport())
+    assert next(messages).position == "10"
+    with pytest.raises(SourceError, match=reason):
+        next(messages)
+    source.close()
+
+
+def test_it_says_why_the_source_cannot_be_opened(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"The archive is damaged\."):
+        separate(tmp_path, "opening")
