@@ -21,6 +21,7 @@ from tertulia.imports.slack.export import SlackExport
 from tertulia.imports.source import Source
 from tertulia.imports.zulip.source import ZulipExport
 from tertulia.service.config import Config
+from tertulia.service.garbage import collect_rarely
 
 KINDS: Final[Mapping[str, Callable[[Path, Path], Source]]] = {
     "zulip": ZulipExport,
@@ -34,6 +35,7 @@ KINDS: Final[Mapping[str, Callable[[Path, Path], Source]]] = {
 async def _imported(config: Config, opened: Callable[[Path, Path], Source], export: Path) -> None:
     vault = opened_vault(config, create=True)
     files, disk = config.opened_files()
+    collect_rarely()
     began = time.monotonic()
     source = SeparateSource(partial(opened, export), config.data_path / "import")
     async with opened_log(config, lambda _: None) as log:

@@ -43,6 +43,12 @@ class Killed(Exception):
     pass
 
 
+@pytest.fixture(autouse=True)
+def small_commits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write each batch of the source in a commit."""
+    monkeypatch.setattr("tertulia.imports.message_import.MESSAGES_AT_ONCE", 1)
+
+
 async def contents(config: Config) -> dict[str, Any]:
     """Return everything of the organization that an import decides."""
     with closing(
@@ -121,7 +127,7 @@ async def test_a_new_organization_has_what_the_source_has(config: Config) -> Non
 async def test_an_interrupted_import_ends_as_one_that_was_not(
     config: Config, tmp_path: Any, commits: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tertulia.imports.importer.READ_AT_ONCE", 25)
+    monkeypatch.setattr("tertulia.imports.message_import.READ_AT_ONCE", 25)
     whole = msgspec.structs.replace(config, data_dir=str(tmp_path / "whole"), database_url="")
     await imported(whole, Invented(60))
     expected = await contents(whole)

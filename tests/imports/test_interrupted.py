@@ -43,10 +43,11 @@ class Killed(BaseException):
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preparation, "RenderPool", SameProcess)
-    monkeypatch.setattr(sorting, "AT_ONCE", 7)
+    monkeypatch.setattr(sorting, "BATCH", 7)
     monkeypatch.setattr("tertulia.imports.zulip.messages.BATCH", 7)
     monkeypatch.setattr("tertulia.imports.slack.export.AT_ONCE", 7)
-    monkeypatch.setattr("tertulia.imports.importer.READ_AT_ONCE", 25)
+    monkeypatch.setattr("tertulia.imports.message_import.READ_AT_ONCE", 25)
+    monkeypatch.setattr("tertulia.imports.message_import.MESSAGES_AT_ONCE", 1)
 
 
 @pytest.fixture(params=KINDS)

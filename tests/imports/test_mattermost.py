@@ -125,7 +125,7 @@ def test_messages_are_in_order_and_threads_are_topics(tmp_path: Path) -> None:
 
 
 def test_reading_continues_at_a_position(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tertulia.imports.sorting.AT_ONCE", 3)
+    monkeypatch.setattr("tertulia.imports.sorting.BATCH", 3)
     monkeypatch.setattr("tertulia.imports.sorting.RUN_BYTES", 900)
     monkeypatch.setattr("tertulia.imports.sorting.MAX_RUNS", 2)
     _, whole, _ = everything(opened(tmp_path, made.sample()))

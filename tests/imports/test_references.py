@@ -94,7 +94,10 @@ async def test_a_message_that_is_not_there_keeps_its_old_link(config: Config) ->
     assert f'href="{OLD}?a=1&amp;b=2"' in html
 
 
-async def test_links_survive_an_interruption(config: Config) -> None:
+async def test_links_survive_an_interruption(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tertulia.imports.message_import.MESSAGES_AT_ONCE", 1)
     link = f"[there]({references.message_url(101, OLD)})"
     source = Referring("first", *["between"] * 5, link, size=1)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tertulia.store import bus as local_bus
+from tertulia.store import sqlite_connection
 from tertulia.store.bus import Listener, LocalBus
 from tertulia.store.database import WRITING, DatabaseUnavailable, TimeLimits
 from tertulia.store.schema_upgrade import migrate
@@ -103,7 +103,7 @@ def test_writers_take_turns(
     database: SqliteDatabase, tmp_path: Path, several_nodes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A waiting writer is woken up by the one that releases the lock, not by polling.
-    monkeypatch.setattr(local_bus, "_BELL_SECONDS", PATIENCE)
+    monkeypatch.setattr(sqlite_connection, "_RETRY_SECONDS", PATIENCE)
     second = SqliteDatabase(tmp_path / "db", several_nodes)
     with (
         contextlib.closing(second),

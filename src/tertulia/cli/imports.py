@@ -28,6 +28,7 @@ from tertulia.log.log import Log
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.numbers import counted
 from tertulia.service.config import Config
+from tertulia.service.garbage import collect_rarely
 from tertulia.service.links import Links, external_media
 from tertulia.state.state import State
 from tertulia.store.store import database_at
@@ -77,6 +78,7 @@ def run(
     """Import from the source that `opened` opens, show progress, and print the report. With
     `invites`, email the imported people."""
     work = config.data_path / DIRECTORY
+    collect_rarely()
     try:
         with alone(work):
             _run(

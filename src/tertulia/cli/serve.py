@@ -2,7 +2,6 @@
 
 import asyncio
 import ctypes
-import gc
 import hashlib
 import logging
 import math
@@ -39,6 +38,7 @@ from tertulia.app.serving.worker import (
 from tertulia.cli.errors import CommandFailed
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
 from tertulia.service.config import AUTO, Config, WorkerConfig
+from tertulia.service.garbage import collect_rarely
 from tertulia.service.mailing import FOLDER
 from tertulia.store import file_modes
 from tertulia.store.store import database_at
@@ -276,7 +276,7 @@ async def _serve(
             )
         if server is not None and server.started:
             say(f"Tertulia is ready at {server.address}")
-        _spare_the_collector()
+        collect_rarely()
 
     logs.begin(settings.log_level, settings.log_format, settings.worker)
     _return_freed_memory()
@@ -384,14 +384,6 @@ def _return_freed_memory() -> None:
     if mallopt is not None:  # Only glibc has it.
         for option, value in _ALLOCATOR.items():
             mallopt(option, value)
-
-
-def _spare_the_collector() -> None:
-    """Exempt all current objects from garbage collection: they live as long as the process, and a
-    pass over them takes 0.1 s with 5,000 users."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
 
 
 def _introduced(residents: "Sequence[Resident]", address: str) -> list[str]:

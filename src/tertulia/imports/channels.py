@@ -368,3 +368,44 @@ def channel_and_user(ids: Identifiers, one: SourceSubscription) -> tuple[int, in
     """Return the IDs, or None if one of them wasn't imported."""
     channel_id, user_id = ids.find("channel", one.channel), ids.find("user", one.user)
     return None if channel_id is None or user_id is None else (channel_id, user_id)
+
+
+class AppliedMemberships:
+    """Applies memberships within one commit, whose changes the state doesn't have yet."""
+
+    def __init__(
+        self, state: State, ids: Identifiers, channels: ChannelChanges, report: ImportReport
+    ) -> None:
+        self._state = state
+        self._ids = ids
+        self._channels = channels
+        self._report = report
+        self._are: dict[tuple[int, int], bool] = {}
+
+    def applied(self, one: MembershipStep, last_id: int) -> list[AnyChange]:
+        """Return the changes; none if it's so already."""
+        channel_id = self._ids.find("channel", one.subscription.channel)
+        user_id = self._ids.find("user", one.subscription.user)
+        if channel_id is None or user_id is None or user_id not in self._state.users:
+            return []
+        if self.has(channel_id, user_id) is not one.ends:
+            return []
+        self._are[channel_id, user_id] = not one.ends
+        if one.ends:
+            return [self._channels.ended(channel_id, user_id, last_id)]
+        if one.is_first:
+            self._report.count("subscriptions")
+        return list(self._channels.begun(one.subscription, channel_id, user_id, last_id))
+
+    def has(self, channel_id: int, user_id: int) -> bool:
+        """Whether the user is subscribed to the channel now."""
+        known = self._are.get((channel_id, user_id))
+        return self._state.is_subscribed(user_id, channel_id) if known is None else known
+
+    def people(self, channel_id: int) -> Iterator[int]:
+        """Yield those who are subscribed to the channel now."""
+        known = self._state.subscriptions.of_channel[channel_id]
+        fresh = (user_id for channel, user_id in self._are if channel == channel_id)
+        for user_id in dict.fromkeys((*known, *fresh)):
+            if self.has(channel_id, user_id):
+                yield user_id

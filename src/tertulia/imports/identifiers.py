@@ -17,7 +17,7 @@ _SYSTEM_BOTS: Final = {
     "welcome": realms.WELCOME_BOT,
     "email": realms.EMAIL_GATEWAY,
 }
-
+_NONE: Final[Mapping[Key, int]] = {}
 
 MATCHED: Final = (
     "They have an account here with this email address. What the export says they wrote appears as"
@@ -33,17 +33,23 @@ class Identifiers:
     """
 
     def __init__(self, ids: Mapping[str, Mapping[str, int]] | None = None) -> None:
-        self._ids = {kind: dict(some) for kind, some in (ids or {}).items()}
+        self._ids: dict[str, dict[Key, int]] = {
+            kind: {key_of(name): number for name, number in some.items()}
+            for kind, some in (ids or {}).items()
+        }
         self.is_changed = False
         """Whether IDs were assigned that aren't stored yet."""
 
     def stored(self) -> Mapping[str, Mapping[str, int]]:
         """Return all of them, as `__init__` takes them."""
-        return self._ids
+        return {
+            kind: {name_of(key): number for key, number in some.items()}
+            for kind, some in self._ids.items()
+        }
 
     def put(self, kind: str, key: Key, number: int) -> None:
         """Give a record an ID."""
-        self._ids.setdefault(kind, {})[_name(key)] = number
+        self._ids.setdefault(kind, {})[key] = number
         self.is_changed = True
 
     def assign(self, kind: str, keys: Iterable[Key], *, taken: set[int], keep: bool) -> list[Key]:
@@ -54,23 +60,23 @@ class Identifiers:
         self.is_changed = True
         waiting: list[Key] = []
         for key in keys:
-            if _name(key) in ids:
+            if key in ids:
                 continue
             if keep and isinstance(key, int) and 0 < key <= MAX_KEPT and key not in taken:
-                ids[_name(key)] = key
+                ids[key] = key
                 taken.add(key)
             else:
                 waiting.append(key)
         last = max(taken, default=0)
         for key in waiting:
             last += 1
-            ids[_name(key)] = last
+            ids[key] = last
             taken.add(last)
         return [key for key in waiting if isinstance(key, int)]
 
     def find(self, kind: str, key: Key | None) -> int | None:
         """Return the record's ID, or None if it wasn't imported."""
-        return None if key is None else self._ids.get(kind, {}).get(_name(key))
+        return None if key is None else self._ids.get(kind, _NONE).get(key)
 
     def all(self, kind: str) -> tuple[int, ...]:
         """Return the IDs of all records of a kind, ascending."""
@@ -78,7 +84,8 @@ class Identifiers:
 
     def several(self, kind: str, keys: Iterable[Key]) -> tuple[int, ...]:
         """Return the IDs of those that were imported, ascending."""
-        return tuple(sorted({one for key in keys if (one := self.find(kind, key)) is not None}))
+        found = map(self._ids.get(kind, _NONE).get, keys)
+        return tuple(sorted({one for one in found if one is not None}))
 
     def group(self, key: Key) -> int | None:
         """Return the ID of a group: a system group by its name, or an imported one."""
@@ -176,6 +183,12 @@ def _match_people(
             )
 
 
-def _name(key: Key) -> str:
-    """Keys are stored as JSON, whose names are texts. An integer and a text never meet."""
+def name_of(key: Key) -> str:
+    """Return a key as a text. An integer and a text never meet."""
     return f"#{key}" if isinstance(key, int) else key
+
+
+def key_of(name: str) -> Key:
+    """Return the key whose text is `name`."""
+    is_number = name.startswith("#") and name[1:].removeprefix("-").isdecimal()
+    return int(name[1:]) if is_number else name

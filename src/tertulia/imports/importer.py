@@ -7,10 +7,7 @@ meantime. Each commit stores how far the import is; the next start continues the
 import asyncio
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import aclosing
-from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -20,48 +17,43 @@ from tertulia.domain.messages.bot_messages import BotMessage
 from tertulia.domain.messages.sending import ToPeople
 from tertulia.domain.organization import imports
 from tertulia.imports.channels import memberships
+from tertulia.imports.commits import ImportCommits
 from tertulia.imports.files import SourceFiles
 from tertulia.imports.identifiers import MAX_KEPT, Identifiers, assign_ids
-from tertulia.imports.messages import LINK_FACT, ImportedReads, MessageWriter, Written
+from tertulia.imports.message_import import MessageImport
+from tertulia.imports.messages import LINK_FACT
 from tertulia.imports.organization import OrganizationChanges, pictures_of
-from tertulia.imports.preparation import Preparation, PreparedBatch
+from tertulia.imports.preparation import Preparation
 from tertulia.imports.progress import (
     FACT,
     IDS_FACT,
-    Expired,
-    ImportCanceled,
     ImportRefused,
     Progress,
     Step,
     Tell,
     read_from,
 )
-from tertulia.imports.records import SourceAttachment, SourceMessage, SourceOrganization
+from tertulia.imports.records import SourceAttachment, SourceOrganization
 from tertulia.imports.report import ImportReport
 from tertulia.imports.source import Source, Survey
 from tertulia.imports.wording import message_of
 from tertulia.log.log import Log
 from tertulia.markup.external_media import ExternalMedia
 from tertulia.markup.render import Renderer
-from tertulia.model.changes import AnyChange, AttachmentAdded, QueuesEnded
+from tertulia.model.changes import AttachmentAdded, QueuesEnded
 from tertulia.model.users import Credential, Role
 from tertulia.service.credentials import Vault
-from tertulia.state.decision import CommandContext, Decision, Verb
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.store import installation
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.files import Files
-from tertulia.store.notes import FactSet, FactsForgotten, Note, QueuesForgotten
+from tertulia.store.notes import FactsForgotten, QueuesForgotten
 from tertulia.store.store import READ_SECONDS
 from tertulia.texts import language_for
 
-CHANGES_AT_ONCE: Final = 500
 PICTURES_AT_ONCE: Final = 50
 """People whose avatars are stored before their accounts are written: servers delete pictures that
 aren't used within an hour."""
-READ_CHANGES_AT_ONCE: Final = 20
-READ_AT_ONCE: Final = 20_000
-"""Messages whose read state is written together."""
-
 
 T = TypeVar("T")
 
@@ -132,6 +124,7 @@ class Importer:
         survey = await asyncio.to_thread(read_from, self._source.survey)
         is_fresh = await self._begin(survey)
         progress = self._progress
+        self._commits = ImportCommits(self._log, self._vault, self._ids, progress, self._tell)
         if progress.step == "done":
             return progress
         # What the source reports is the same each time: it isn't counted again after a restart.
@@ -214,28 +207,29 @@ class Importer:
     async def _write_organization(
         self, made: OrganizationChanges, organization: SourceOrganization, files: SourceFiles
     ) -> None:
+        commits = self._commits
         if self._progress.step == "founding":
-            await self._submit(made.founding(str(uuid.uuid4())), "accounts")
+            await commits.submit(made.founding(str(uuid.uuid4())), "accounts")
         if self._progress.step == "accounts":
-            for users in _chunks(made.accounts.users(), PICTURES_AT_ONCE):
-                await self._submit(made.accounts.created(users, await files.avatars(users)))
+            for users in commits.chunks(made.accounts.users(), PICTURES_AT_ONCE):
+                await commits.submit(made.accounts.created(users, await files.avatars(users)))
             self._next("groups")
         if self._progress.step == "groups":
-            await self._submit_all(made.channels.groups())
-            await self._submit_all(made.channels.group_contents())
+            await commits.submit_all(made.channels.groups())
+            await commits.submit_all(made.channels.group_contents())
             self._next("channels")
         if self._progress.step == "channels":
-            await self._submit_all(made.channels.folders())
-            await self._submit_all(made.channels.channels())
+            await commits.submit_all(made.channels.folders())
+            await commits.submit_all(made.channels.channels())
             first, _ = memberships(organization.subscriptions)
-            await self._submit_all(made.channels.first_subscriptions(first))
+            await commits.submit_all(made.channels.first_subscriptions(first))
             self._next("rest")
         if self._progress.step == "rest":
             await self._write_pictures(made, organization, files)
-            await self._submit_all(made.rest(), 1)
-            await self._submit_all(made.personal())
+            await commits.submit_all(made.rest(), 1)
+            await commits.submit_all(made.personal())
             for stored in made.accounts.storage():
-                await self._submit((), None, stored)
+                await commits.submit((), None, stored)
             for file in organization.attachments:
                 await self._write_file(file, files)
             self._next("messages")
@@ -249,64 +243,10 @@ class Importer:
             if self._progress.keep_ids and 0 < file.id <= MAX_KEPT and file.id not in known:
                 number = file.id
             report.count("files")
-            await self._submit([AttachmentAdded(attachment=replace(file, id=number))])
+            await self._commits.submit([AttachmentAdded(attachment=replace(file, id=number))])
 
     def _next(self, step: Step) -> None:
         self._progress.step = step
-
-    async def _submit_all(
-        self, changes: Iterable[AnyChange], at_once: int = CHANGES_AT_ONCE
-    ) -> None:
-        for some in _chunks(changes, at_once):
-            await self._submit(some)
-
-    async def _submit(
-        self, changes: Sequence[AnyChange], step: Step | None = None, *notes: Note
-    ) -> None:
-        """Commit the changes with the progress. `step` is the next one, if it changes."""
-        if step is not None:
-            self._progress.step = step
-
-        await self._commit_noted(lambda _: Decision(None, changes), *notes)
-        self._ids.is_changed = False
-        self._tell(self._progress)
-
-    async def _commit_noted(self, verb: Verb[None], *more: Note) -> None:
-        """Commit the verb with the progress."""
-        notes: list[Note] = []
-
-        def noted(context: CommandContext) -> Decision[None]:
-            decision = verb(context)
-            notes[:] = [*self._noted(), *more]
-            return decision
-
-        await self._commit(noted, notes=notes)
-
-    async def _commit(self, verb: Verb[T], *arguments: Any, notes: Sequence[Note]) -> T:
-        """Submit the verb, which may fill the notes. Raise ImportCanceled if an owner canceled the
-        import."""
-
-        def checked(context: CommandContext, *given: Any) -> Decision[T]:
-            is_wanted = not self._request_id or imports.is_to_be_imported(
-                context.state, self._request_id
-            )
-            if not is_wanted:
-                raise ImportCanceled
-            return verb(context, *given)
-
-        return await self._log.submit(None, checked, *arguments, notes=notes)
-
-    def _noted(self) -> list[Note]:
-        """Return what is stored with each commit. A verb calls it, so that it sees whom others have
-        erased."""
-        if imports.erased_accounts(self._log.state) != self._progress.erased:
-            self._progress.report.forget_samples()
-        notes: list[Note] = [FactSet(FACT, msgspec.json.encode(self._progress).decode())]
-        if self._ids.is_changed:
-            stored = {} if self._progress.step == "done" else self._ids.stored()
-            notes.append(FactSet(IDS_FACT, msgspec.json.encode(stored).decode()))
-            notes.append(FactSet(installation.SECRET, self._vault.fingerprint))
-        return notes
 
     async def _write_pictures(
         self, made: OrganizationChanges, organization: SourceOrganization, files: SourceFiles
@@ -322,24 +262,9 @@ class Importer:
             if path is not None:
                 made.pictures.realm[name] = path
 
-    # Messages
-
     async def _write_messages(
         self, made: OrganizationChanges, organization: SourceOrganization, files: SourceFiles
     ) -> None:
-        progress = self._progress
-        progress.resumed_at, progress.resumed_messages = time.time(), progress.messages
-        _, plan = memberships(organization.subscriptions)
-        writer = MessageWriter(
-            self._ids,
-            made.channels,
-            plan,
-            progress.report,
-            Expired(organization, self._log.clock(), progress.report),
-            self._linked,
-            keep_ids=progress.keep_ids,
-        )
-        read = ImportedReads()
         preparation = Preparation(
             self._log,
             self._source,
@@ -350,79 +275,18 @@ class Importer:
             self._media,
         )
         try:
-            known = iter(_ids_of(progress.unread_ids))
-            batches = preparation.batches(progress.read_position, progress.position)
-            async with aclosing(batches):
-                async for batch in batches:
-                    if batch.prepared:
-                        await self._write(writer, batch, read)
-                    else:  # Only its read state is missing.
-                        messages = batch.source.messages
-                        self._add_read(read, messages, islice(known, len(messages)))
+            await MessageImport(
+                self._log,
+                self._commits,
+                self._progress,
+                self._ids,
+                made.channels,
+                organization,
+                self._linked,
+            ).run(preparation)
         finally:
             preparation.close()
-        await self._write_read_state(read)
-        await self._apply(writer, len(plan))
         self._next("end")
-
-    async def _apply(self, writer: MessageWriter, until: int) -> None:
-        """Apply the memberships up to that number, after the newest message."""
-        progress = self._progress
-        while progress.applied < until:
-            most = min(until - progress.applied, CHANGES_AT_ONCE)
-            notes: list[Note] = []
-
-            def noted(applied: int, notes: list[Note] = notes) -> None:
-                progress.applied = applied
-                notes[:] = self._noted()
-
-            await self._commit(writer.rest, progress.applied, most, noted, notes=notes)
-            self._tell(progress)
-
-    async def _write(
-        self, writer: MessageWriter, batch: PreparedBatch, read: ImportedReads
-    ) -> None:
-        """Write the batch in one commit, with its position."""
-        progress = self._progress
-        notes: list[Note] = []
-        due = writer.due(progress.applied, batch.source.messages)
-        if due - progress.applied > CHANGES_AT_ONCE:
-            await self._apply(writer, due)
-
-        def noted(written: Written) -> list[Note]:
-            progress.applied = written.applied
-            progress.messages += len(batch.prepared)
-            progress.position = batch.source.position
-            progress.unread_ids += _runs(written.ids)
-            progress.report.add(batch.report)
-            progress.report.count("messages", len(written.ids) - written.ids.count(0))
-            return self._noted()
-
-        written = await self._commit(
-            writer.write, batch.prepared, progress.applied, notes, noted, notes=notes
-        )
-        self._add_read(read, batch.source.messages, written.ids)
-        self._tell(progress)
-        if read.size >= READ_AT_ONCE:
-            await self._write_read_state(read)
-
-    def _add_read(
-        self, read: ImportedReads, messages: Sequence[SourceMessage], ids: Iterable[int]
-    ) -> None:
-        for one, message_id in zip(messages, ids, strict=True):
-            if message_id:
-                read.add(message_id, self._ids.several("user", one.unread_by))
-
-    async def _write_read_state(self, read: ImportedReads) -> None:
-        changes = read.changes(self._ids.all("user"))
-        if not changes:
-            return
-        for n, some in enumerate(_chunks(changes, READ_CHANGES_AT_ONCE), 1):
-            if n * READ_CHANGES_AT_ONCE >= len(changes):  # The last ones.
-                self._progress.read_position = self._progress.position
-                self._progress.unread_ids = []
-            await self._submit(some)
-        read.clear()
 
     # The end
 
@@ -451,29 +315,4 @@ class Importer:
             sent = bot_messages.post(context, messages, Renderer().render)
             return Decision(None, [QueuesEnded(), *sent])
 
-        await self._commit_noted(verb, *over)
-        self._tell(progress)
-
-
-def _runs(ids: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the IDs as runs: the first and the number; 0 and the number for zeros."""
-    runs: list[tuple[int, int]] = []
-    for one in ids:
-        if runs:
-            first, number = runs[-1]
-            if one == (first + number if first else 0):
-                runs[-1] = (first, number + 1)
-                continue
-        runs.append((one, 1))
-    return runs
-
-
-def _ids_of(runs: Iterable[tuple[int, int]]) -> Iterator[int]:
-    for first, number in runs:
-        yield from range(first, first + number) if first else [0] * number
-
-
-def _chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    iterator = iter(items)
-    while some := list(islice(iterator, size)):
-        yield some
+        await self._commits.commit_noted(verb, *over)

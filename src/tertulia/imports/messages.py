@@ -7,11 +7,11 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
-from pyroaring import BitMap
 
 from tertulia.domain.messages import widgets
 from tertulia.domain.names import MAX_MESSAGE, MAX_REMINDER_NOTE
-from tertulia.imports.channels import ChannelChanges, MembershipStep
+from tertulia.imports.channels import AppliedMemberships, ChannelChanges, MembershipStep
+from tertulia.imports.history import ImportedHistory
 from tertulia.imports.identifiers import MAX_KEPT, Identifiers
 from tertulia.imports.personal_records import MAX_CLIENT, topic_name
 from tertulia.imports.preparation import PreparedMessage
@@ -26,7 +26,6 @@ from tertulia.model.changes import (
     AttachmentAdded,
     MessagePinned,
     MessageSent,
-    ReadStateImported,
     ReminderSet,
     SubmessageAdded,
 )
@@ -34,13 +33,10 @@ from tertulia.model.messages import (
     DirectConversation,
     Flag,
     Message,
-    MessageEdit,
     Submessage,
     place_of,
 )
 from tertulia.model.pins import MAX_PINS, Pin
-from tertulia.model.ranges import ranges_of
-from tertulia.model.reactions import EmojiKind, Reaction
 from tertulia.model.scheduled import Reminder
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
@@ -49,10 +45,6 @@ from tertulia.store.notes import FactSet, MessageHistoryImported, Note
 LINK_FACT: Final = "import_link:"
 """Begins the keys of facts with the URLs of messages, until the import ends."""
 MAX_REMINDERS: Final = 10_000
-"""Of a message."""
-USERS_AT_ONCE: Final = 500
-"""Users whose read state is written by one change."""
-MAX_REACTIONS: Final = 10_000
 """Of a message."""
 MAX_PARTS: Final = 10_000
 """Votes and tasks of a message."""
@@ -123,51 +115,12 @@ class MessageWriter:
         """Apply up to that many memberships after the newest message, and call `progress` with how
         many are applied."""
         until = min(applied + most, len(self._plan))
-        memberships = _Memberships(self, context.state)
+        memberships = AppliedMemberships(context.state, self._ids, self._channels, self._report)
         changes: list[AnyChange] = []
         for one in self._plan[applied:until]:
             changes += memberships.applied(one, context.state.last_message_id)
         progress(until)
         return Decision(None, changes)
-
-
-class _Memberships:
-    """Applies memberships within one commit, whose changes the state doesn't have yet."""
-
-    def __init__(self, writer: MessageWriter, state: State) -> None:
-        self._writer = writer
-        self._state = state
-        self._are: dict[tuple[int, int], bool] = {}
-
-    def applied(self, one: MembershipStep, last_id: int) -> list[AnyChange]:
-        """Return the changes; none if it's so already."""
-        ids = self._writer._ids
-        channel_id = ids.find("channel", one.subscription.channel)
-        user_id = ids.find("user", one.subscription.user)
-        if channel_id is None or user_id is None or user_id not in self._state.users:
-            return []
-        if self.has(channel_id, user_id) is not one.ends:
-            return []
-        self._are[channel_id, user_id] = not one.ends
-        channels = self._writer._channels
-        if one.ends:
-            return [channels.ended(channel_id, user_id, last_id)]
-        if one.is_first:
-            self._writer._report.count("subscriptions")
-        return list(channels.begun(one.subscription, channel_id, user_id, last_id))
-
-    def has(self, channel_id: int, user_id: int) -> bool:
-        """Whether the user is subscribed to the channel now."""
-        known = self._are.get((channel_id, user_id))
-        return self._state.is_subscribed(user_id, channel_id) if known is None else known
-
-    def people(self, channel_id: int) -> Iterator[int]:
-        """Yield those who are subscribed to the channel now."""
-        known = self._state.subscriptions.of_channel[channel_id]
-        fresh = (user_id for channel, user_id in self._are if channel == channel_id)
-        for user_id in dict.fromkeys((*known, *fresh)):
-            if self.has(channel_id, user_id):
-                yield user_id
 
 
 class _Batch:
@@ -185,12 +138,11 @@ class _Batch:
         """New ones, by path."""
         self._next_part = widgets.next_id(state)
         self._next_reminder = state.tables["reminders"].next_id()
-        self._memberships = _Memberships(writer, state)
+        self._memberships = AppliedMemberships(state, writer._ids, writer._channels, writer._report)
         self.linked: dict[str, str] = {}
         """The URLs of messages that may be linked, by key of their fact."""
         self._pins: dict[int, int] = {}
-        self._edits: list[MessageEdit] = []
-        self._reactions: list[Reaction] = []
+        self._history = ImportedHistory(writer._ids, writer._report)
 
     def decided(
         self, batch: Sequence[PreparedMessage]
@@ -215,8 +167,7 @@ class _Batch:
                 changes += made
             else:
                 ids.append(0)
-        history = MessageHistoryImported(tuple(self._edits), tuple(self._reactions))
-        return Decision(Written(tuple(ids), self._applied), changes), history
+        return Decision(Written(tuple(ids), self._applied), changes), self._history.note()
 
     def _message(self, prepared: PreparedMessage, message_id: int) -> list[AnyChange]:
         """Return the changes that write the message; none if its place didn't come along."""
@@ -279,7 +230,7 @@ class _Batch:
         if source.is_pinned and channel_id is not None:
             changes += self._pin(message, sender_id)
         changes += self._reminders(source, message_id)
-        self._history(prepared, message)
+        self._history.add(prepared, message)
         if source.is_linked:
             key, url = _link_key(source.key), self._url(message)
             self.linked[key] = self._writer._linked[key] = url
@@ -442,100 +393,9 @@ class _Batch:
             )
             self._report.count("reminders")
 
-    def _history(self, prepared: PreparedMessage, message: Message) -> None:
-        source, message_id = prepared.source, message.id
-        for n, (edit, before) in enumerate(zip(prepared.edits, prepared.before, strict=True), 1):
-            content, html = edit.was_content, None if before is None else before.html
-            if {content, edit.topic, edit.channel} == {None}:
-                # The previous text isn't known, but that there was one.
-                content, html = message.content, message.rendered
-            self._edits.append(
-                MessageEdit(
-                    message_id=message_id,
-                    seq=n,
-                    at=edit.at,
-                    user_id=self._ids.find("user", edit.user),
-                    was_content=content,
-                    was_rendered=html,
-                    was_topic=None if edit.was_topic is None else topic_name(edit.was_topic),
-                    topic=None if edit.topic is None else topic_name(edit.topic),
-                    was_channel_id=self._ids.find("channel", edit.was_channel),
-                    channel_id=self._ids.find("channel", edit.channel),
-                )
-            )
-        seen: set[tuple[int | None, EmojiKind, str]] = set()
-        for one in source.reactions[:MAX_REACTIONS]:
-            user_id = self._ids.find("user", one.user)
-            code = storable(one.code)[:MAX_CLIENT]
-            if one.kind is EmojiKind.CUSTOM:
-                emoji_id = self._ids.find("emoji", int(code) if code.isdecimal() else code)
-                if emoji_id is None:
-                    self._report.skip("reactions", "The emoji isn't in the export.", one.name)
-                    continue
-                code = str(emoji_id)
-            if user_id is None:
-                self._report.skip("reactions", "The person isn't in the export.", one.name)
-                continue
-            if (user_id, one.kind, code) in seen:
-                continue
-            seen.add((user_id, one.kind, code))
-            name = storable(one.name)[:MAX_CLIENT]
-            self._reactions.append(
-                Reaction(
-                    message_id=message_id, user_id=user_id, kind=one.kind, code=code, name=name
-                )
-            )
-        self._report.count("reactions", len(seen))
-        if len(source.reactions) > MAX_REACTIONS:
-            self._report.skip(
-                "reactions", f"A message has more than {MAX_REACTIONS:,}.", source.key
-            )
-
 
 def _link_key(key: Key) -> str:
     return f"{LINK_FACT}{key}"
-
-
-class ImportedReads:
-    """Who has read which imported messages, until it is written."""
-
-    def __init__(self) -> None:
-        self._every = BitMap()
-        self._unread: dict[int, BitMap] = {}
-
-    @property
-    def size(self) -> int:
-        """Messages whose state isn't written yet."""
-        return len(self._every)
-
-    def add(self, message_id: int, unread_by: Sequence[int]) -> None:
-        self._every.add(message_id)
-        for user_id in unread_by:
-            self._unread.setdefault(user_id, BitMap()).add(message_id)
-
-    def clear(self) -> None:
-        """Forget what has been written."""
-        self._every.clear()
-        self._unread.clear()
-
-    def changes(self, user_ids: Sequence[int]) -> list[ReadStateImported]:
-        """Return the changes that mark them as read by these users, but for what is unread."""
-        if not self._every:
-            return []
-        first, last = self._every.min(), self._every.max()
-        whole = BitMap(range(first, last + 1))
-        groups: dict[bytes, list[int]] = {}
-        for user_id in user_ids:
-            groups.setdefault(self._unread.get(user_id, BitMap()).serialize(), []).append(user_id)
-        found = []
-        for unread, users in groups.items():
-            read = ranges_of(whole - BitMap.deserialize(unread), whole)
-            for begin in range(0, len(users), USERS_AT_ONCE):
-                some = tuple(users[begin : begin + USERS_AT_ONCE])
-                found.append(
-                    ReadStateImported(first_id=first, last_id=last, groups=((read, some),))
-                )
-        return found
 
 
 def _is_part(content: str) -> bool:

@@ -28,6 +28,8 @@ from tertulia.model.messages import Rendered
 
 MAX_EDITS: Final = 1000
 """Of a message: newer ones don't come along."""
+TOGETHER: Final = 500
+"""Messages that are prepared together."""
 EMPTY: Final = "(empty message)"
 """The content of messages that had none: all messages here have some."""
 
@@ -52,11 +54,42 @@ class PreparedMessage(Struct, frozen=True, kw_only=True):
 
 
 class PreparedBatch(Struct, kw_only=True):
-    source: MessageBatch
+    """Consecutive batches of a source."""
+
+    sources: list[MessageBatch]
     report: ImportReport
-    """What was noticed about it."""
+    """What was noticed about them."""
     prepared: list[PreparedMessage] = []
-    """Empty if it's written already."""
+    """Empty if they're written already."""
+
+    @property
+    def messages(self) -> list[SourceMessage]:
+        return [message for one in self.sources for message in one.messages]
+
+    @property
+    def position(self) -> str:
+        """Where the source continues after them."""
+        return self.sources[-1].position
+
+    def cut(self, most: int) -> "tuple[PreparedBatch, PreparedBatch | None]":
+        """Return the first batches, with up to that many messages but at least one batch, and the
+        rest."""
+        messages = number = 0
+        for one in self.sources:
+            if number and messages + len(one.messages) > most:
+                break
+            messages, number = messages + len(one.messages), number + 1
+        if number == len(self.sources):
+            return self, None
+        first, prepared = self.sources[:number], self.prepared[:messages]
+        return (
+            PreparedBatch(sources=first, report=self.report, prepared=prepared),
+            PreparedBatch(
+                sources=self.sources[number:],
+                report=ImportReport(),
+                prepared=self.prepared[messages:],
+            ),
+        )
 
 
 class Preparation:
@@ -91,32 +124,44 @@ class Preparation:
         """Yield the batches after the position. Those up to `written`, a later position, are
         unprepared. Raises SourceError."""
         async with (
-            aclosing(_ahead(self._read(after))) as read,
+            aclosing(_ahead(self._read(after, written))) as read,
             aclosing(_ahead(self._prepared(read, after != written, written))) as prepared,
         ):
             async for batch in prepared:
                 yield batch
 
-    async def _read(self, after: str) -> AsyncIterator[PreparedBatch]:
+    async def _read(self, after: str, written: str) -> AsyncIterator[PreparedBatch]:
         report = ImportReport()
         batches = read_batches(self._source, after, report)
+
+        def following() -> list[MessageBatch]:
+            found: list[MessageBatch] = []
+            while sum(len(one.messages) for one in found) < TOGETHER:
+                one = next(batches, None)
+                if one is None:
+                    break
+                found.append(one)
+                if one.position == written:
+                    break
+            return found
+
         while True:
-            reading = asyncio.ensure_future(asyncio.to_thread(next, batches, None))
+            reading = asyncio.ensure_future(asyncio.to_thread(following))
             try:
-                batch = await asyncio.shield(reading)
+                found = await asyncio.shield(reading)
             except asyncio.CancelledError:
                 await asyncio.wait([reading])  # The source must not be closed in the meantime.
                 raise
-            if batch is None:
+            if not found:
                 return
-            yield PreparedBatch(source=batch, report=report.taken())
+            yield PreparedBatch(sources=found, report=report.taken())
 
     async def _prepared(
         self, batches: AsyncIterator[PreparedBatch], is_written: bool, written: str
     ) -> AsyncIterator[PreparedBatch]:
         async for batch in batches:
             if is_written:
-                is_written = batch.source.position != written
+                is_written = batch.position != written
             else:
                 await self._prepare(batch)
             yield batch
@@ -129,7 +174,8 @@ class Preparation:
         edits: list[tuple[SourceEdit, ...]] = []
         files: list[tuple[Attachment, ...]] = []
         links: list[list[MessageLink]] = []
-        for one in batch.source.messages:
+        messages = batch.messages
+        for one in messages:
             user_id = self._ids.find("user", one.sender) or 0
             original, stored = await self._attachments(one, batch.report)
             files.append(stored)
@@ -144,7 +190,7 @@ class Preparation:
                 if edit.was_content is not None
             ]
         rendered = iter(await self._pool.render(texts))
-        for n, one in enumerate(batch.source.messages):
+        for n, one in enumerate(messages):
             html = next(rendered)
             before = [None if edit.was_content is None else next(rendered) for edit in edits[n]]
             batch.prepared.append(

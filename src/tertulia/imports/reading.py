@@ -25,9 +25,12 @@ from tertulia.imports.progress import read_batches, read_from
 from tertulia.imports.records import SourceOrganization
 from tertulia.imports.report import ImportReport
 from tertulia.imports.source import MessageBatch, Source, SourceError, Survey
+from tertulia.service.garbage import collect_rarely
 
 END_SECONDS: Final = 10.0
 """How long the process may take to delete its temporary files."""
+NICE: Final = 5
+"""How much lower the priority is of processes that hold no locks."""
 _decode_batch: Final = msgspec.msgpack.Decoder(tuple[MessageBatch, ImportReport]).decode
 
 
@@ -98,6 +101,12 @@ class SeparateSource:
         return answer
 
 
+def yield_to_others() -> None:
+    """Let processes that people wait for use the processors first."""
+    with suppress(OSError):
+        os.nice(NICE)
+
+
 def end_with_parent() -> None:
     """End this process when the importing one was killed, which its queues don't say."""
     parent = multiprocessing.parent_process()
@@ -113,6 +122,8 @@ def _serve(
     files: "Connection[Any, Any]",
 ) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    yield_to_others()
+    collect_rarely()
     threading.Thread(target=end_with_parent, daemon=True).start()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         try:

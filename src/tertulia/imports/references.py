@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tertulia.imports.identifiers import Identifiers
+from tertulia.imports.identifiers import Identifiers, key_of
 from tertulia.imports.records import Key
 from tertulia.markup import addresses
 from tertulia.state.state import State
@@ -83,10 +83,6 @@ def _written(kind: str, key: Key, otherwise: str) -> str:
     return f"{_BEGIN}{kind}{_NEXT}{name}{_NEXT}{clean(otherwise)}{_END}"
 
 
-def _key(name: str) -> Key:
-    return int(name[1:]) if name.startswith("#") and name[1:].isdecimal() else name
-
-
 class MessageLink(Struct, frozen=True):
     """A link whose URL is known when the message with it is written."""
 
@@ -123,7 +119,7 @@ class References:
         }
 
         def replace(match: re.Match[str]) -> str:
-            kind, key, otherwise = match[1], _key(match[2]), match[3]
+            kind, key, otherwise = match[1], key_of(match[2]), match[3]
             if kind == "M":
                 token = f"/#{self._secret}-{len(links)}."
                 links.append(MessageLink(token, key, otherwise))

@@ -16,12 +16,13 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from tertulia.imports.reading import end_with_parent
+from tertulia.imports.reading import end_with_parent, yield_to_others
 from tertulia.markup.external_media import ExternalMedia
 from tertulia.markup.former_names import FormerNames
 from tertulia.markup.render import Renderer
 from tertulia.model.messages import Rendered
 from tertulia.model.nouns import NOUNS
+from tertulia.service.garbage import collect_rarely
 from tertulia.state.decision import CommandContext
 from tertulia.state.state import State
 
@@ -139,6 +140,8 @@ def _begin(records: Mapping[str, bytes], site: str, mark: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=end_with_parent, daemon=True).start()
     _own = _Worker(records, site, mark)
+    yield_to_others()
+    collect_rarely()
 
 
 def _render(texts: Sequence[Text]) -> bytes:

@@ -23,14 +23,13 @@ from tertulia.imports.archive import LEAST_FREE
 from tertulia.imports.records import Key, SourceMessage
 from tertulia.imports.references import with_message_keys
 from tertulia.imports.report import ImportReport
-from tertulia.imports.source import BATCH_BYTES, MessageBatch, SourceError
+from tertulia.imports.source import BATCH, BATCH_BYTES, MessageBatch, SourceError
 from tertulia.imports.threads import ThreadTopics
 
 RUN_BYTES: Final = 24 * 1024 * 1024
 """Bytes of messages that are sorted together in memory."""
 MAX_RUNS: Final = 64
 """Files that are merged together."""
-AT_ONCE: Final = 500
 MAX_LINKED: Final = 200_000
 """Messages that others can link."""
 LATEST: Final = 2**43
@@ -197,7 +196,7 @@ def _read_messages(
     file: BinaryIO, decoder: msgspec.msgpack.Decoder[SourceMessage], unread: "UnreadMarks"
 ) -> Iterator[SourceMessage]:
     size = 0
-    for _ in range(AT_ONCE):
+    for _ in range(BATCH):
         header = file.read(_LENGTH.size)
         if not header or size > BATCH_BYTES:
             file.seek(-len(header), os.SEEK_CUR)

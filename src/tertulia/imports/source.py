@@ -8,7 +8,9 @@ from msgspec import Struct
 from tertulia.imports.records import Key, SourceMessage, SourceOrganization
 from tertulia.imports.report import ImportReport
 
-BATCH_BYTES: Final = 4 * 1024 * 1024
+BATCH: Final = 100
+"""Messages of a batch. It's the least that is written at once."""
+BATCH_BYTES: Final = 1024 * 1024
 """Roughly what the messages of a batch take, unless it has one that is larger."""
 
 
@@ -59,8 +61,8 @@ class Source(Protocol):
         SourceError."""
 
     def messages(self, after: str, report: ImportReport) -> Iterator[MessageBatch]:
-        """Yield batches of at most 500 messages, and of about `BATCH_BYTES`, after that position.
-        Raises SourceError."""
+        """Yield batches of at most `BATCH` messages, and of about `BATCH_BYTES`, after that
+        position. Raises SourceError."""
 
     def open(self, place: str) -> BinaryIO:
         """Open a file. Raises FileNotFoundError, or FileUnavailable with a reason."""

@@ -41,8 +41,6 @@ _FRESH_SECONDS: Final = 1.0
 _PATIENCE_SECONDS: Final = 0.1
 """How long a message to peers waits for slow readers altogether."""
 _PAUSE_SECONDS: Final = 0.005
-_BELL_SECONDS: Final = 0.02
-"""Between two attempts to write: command-line tools write without ringing."""
 
 _peer_messages = msgspec.json.Decoder(list[str])
 
@@ -111,10 +109,10 @@ class LocalBus:
             self._bell.write(b".")
 
     def wait_for_bell(self, seconds: float) -> None:
-        """Return when a writer rings, after `_BELL_SECONDS`, or after `seconds`."""
+        """Return when a writer rings, or after `seconds`."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._bell, selectors.EVENT_READ)
-            selector.select(max(min(seconds, _BELL_SECONDS), 0))
+            selector.select(max(seconds, 0))
         self._bell.read(65536)  # Nothing, where another one was first.
 
     @contextlib.contextmanager

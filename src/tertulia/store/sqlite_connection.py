@@ -1,8 +1,8 @@
 """A connection to an SQLite file with apsw, which includes a recent SQLite with FTS5.
 
-SQLite makes a writer that finds the file locked sleep and retry, so the process that just released
-it tends to win again. Processes that share a `LocalBus` instead ring when they release the file,
-and those that wait try immediately.
+SQLite makes a writer that finds the file locked sleep longer and longer, so the process that just
+released it tends to win again. Writers here try every `_RETRY_SECONDS` instead. Processes that
+share a `LocalBus` also ring when they release the file, and those that wait try immediately.
 """
 
 import contextlib
@@ -36,6 +36,8 @@ WAL_BYTES = 4 * 1024 * 1024
 one would take ten times as long."""
 _WAL_PAGES = 16_000
 """The write-ahead log's size at which a commit makes a checkpoint anyway."""
+_RETRY_SECONDS = 0.02
+"""Between two attempts of a writer to lock the file."""
 _READING_CACHE, _WRITING_CACHE = 2000, 8000
 """KiB of cached pages. More doesn't speed up searches in a million messages, because the
 operating system caches them, too."""
@@ -135,21 +137,22 @@ class SqliteConnection:
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         self._allow()
         with _TRANSLATED:
-            if self._bus is not None and sql in self.dialect.begin_write:
-                self._begin_in_turn(self._bus)
+            if sql in self.dialect.begin_write:
+                self._begin_in_turn()
             else:
                 self.driver.execute(sql, tuple(parameters))
         if self._is_writing and not self.driver.in_transaction:
             self._let_go()
 
-    def _begin_in_turn(self, bus: LocalBus) -> None:
+    def _begin_in_turn(self) -> None:
         """Start a write transaction after other writers."""
         ends = time.monotonic() + self._limits.lock
         while not self._try_to_begin():
             left = ends - time.monotonic()
             if left <= 0:
                 raise apsw.BusyError("database is locked")
-            bus.wait_for_bell(left)
+            wait = time.sleep if self._bus is None else self._bus.wait_for_bell
+            wait(min(left, _RETRY_SECONDS))
 
     def _try_to_begin(self) -> bool:
         """Start a write transaction if no other writer is active."""

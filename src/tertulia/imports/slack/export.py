@@ -19,13 +19,12 @@ from tertulia.imports.slack.index import SlackIndex
 from tertulia.imports.slack.messages import SlackMessages, first_line
 from tertulia.imports.slack.organization import SlackRecords
 from tertulia.imports.slack.values import ANYTHING, decoded
-from tertulia.imports.source import MessageBatch, Survey
+from tertulia.imports.source import BATCH, MessageBatch, Survey
 from tertulia.outbound.http_client import Web
 from tertulia.outbound.http_responses import NotFetched, StreamedResponse
 
-AT_ONCE: Final = 250
+AT_ONCE: Final = 50
 """Messages of Slack in a batch. Long ones become several."""
-MAX_BATCH: Final = 500
 _NAME: Final = re.compile(r"(?P<name>.+?)[ _-]Slack[ _-]export\b", re.IGNORECASE)
 _RECENT: Final = 3000
 """Files that were listed last. A file may be in several messages, but comes along once."""
@@ -111,7 +110,7 @@ class SlackExport:
             waiting: list[SourceMessage] = []
             for place, content in located:
                 made = list(converter.messages(place, content))
-                if waiting and len(waiting) + len(made) > MAX_BATCH:
+                if waiting and len(waiting) + len(made) > BATCH:
                     yield MessageBatch(tuple(waiting), str(place.key - 1))
                     waiting = []
                 waiting += [self._with_files(one, recent) for one in made]

@@ -20,7 +20,7 @@ from tertulia.imports.records import (
     SourceReminder,
     SourceSubmessage,
 )
-from tertulia.imports.source import BATCH_BYTES, MessageBatch, SourceError
+from tertulia.imports.source import BATCH, BATCH_BYTES, MessageBatch, SourceError
 from tertulia.imports.zulip.former_names import names_in
 from tertulia.imports.zulip.links import LocalLinks
 from tertulia.imports.zulip.organization import attachment, clients, reminders
@@ -37,7 +37,6 @@ from tertulia.imports.zulip.tables import (
 from tertulia.model.messages import Flag
 from tertulia.model.reactions import EXTRA_NAMES, EmojiKind
 
-BATCH: Final = 500
 MAX_MESSAGES: Final = 100_000
 """In a file: Zulip writes 1,000."""
 _LONG: Final = ("content", "edit_history")

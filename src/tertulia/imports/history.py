@@ -1,0 +1,79 @@
+"""The edits and reactions of imported messages, which are written next to the log."""
+
+from typing import Final
+
+from tertulia.imports.identifiers import Identifiers
+from tertulia.imports.personal_records import MAX_CLIENT, topic_name
+from tertulia.imports.preparation import PreparedMessage
+from tertulia.imports.report import ImportReport
+from tertulia.imports.values import storable
+from tertulia.model.messages import Message, MessageEdit
+from tertulia.model.reactions import EmojiKind, Reaction
+from tertulia.store.notes import MessageHistoryImported
+
+MAX_REACTIONS: Final = 10_000
+"""Of a message."""
+
+
+class ImportedHistory:
+    """The edits and reactions of a batch."""
+
+    def __init__(self, ids: Identifiers, report: ImportReport) -> None:
+        self._ids = ids
+        self._report = report
+        self._edits: list[MessageEdit] = []
+        self._reactions: list[Reaction] = []
+
+    def note(self) -> MessageHistoryImported:
+        """Return what writes it."""
+        return MessageHistoryImported(tuple(self._edits), tuple(self._reactions))
+
+    def add(self, prepared: PreparedMessage, message: Message) -> None:
+        """Add the edits of a message, and its reactions."""
+        source, message_id = prepared.source, message.id
+        for n, (edit, before) in enumerate(zip(prepared.edits, prepared.before, strict=True), 1):
+            content, html = edit.was_content, None if before is None else before.html
+            if {content, edit.topic, edit.channel} == {None}:
+                # The previous text isn't known, but that there was one.
+                content, html = message.content, message.rendered
+            self._edits.append(
+                MessageEdit(
+                    message_id=message_id,
+                    seq=n,
+                    at=edit.at,
+                    user_id=self._ids.find("user", edit.user),
+                    was_content=content,
+                    was_rendered=html,
+                    was_topic=None if edit.was_topic is None else topic_name(edit.was_topic),
+                    topic=None if edit.topic is None else topic_name(edit.topic),
+                    was_channel_id=self._ids.find("channel", edit.was_channel),
+                    channel_id=self._ids.find("channel", edit.channel),
+                )
+            )
+        seen: set[tuple[int | None, EmojiKind, str]] = set()
+        for one in source.reactions[:MAX_REACTIONS]:
+            user_id = self._ids.find("user", one.user)
+            code = storable(one.code)[:MAX_CLIENT]
+            if one.kind is EmojiKind.CUSTOM:
+                emoji_id = self._ids.find("emoji", int(code) if code.isdecimal() else code)
+                if emoji_id is None:
+                    self._report.skip("reactions", "The emoji isn't in the export.", one.name)
+                    continue
+                code = str(emoji_id)
+            if user_id is None:
+                self._report.skip("reactions", "The person isn't in the export.", one.name)
+                continue
+            if (user_id, one.kind, code) in seen:
+                continue
+            seen.add((user_id, one.kind, code))
+            name = storable(one.name)[:MAX_CLIENT]
+            self._reactions.append(
+                Reaction(
+                    message_id=message_id, user_id=user_id, kind=one.kind, code=code, name=name
+                )
+            )
+        self._report.count("reactions", len(seen))
+        if len(source.reactions) > MAX_REACTIONS:
+            self._report.skip(
+                "reactions", f"A message has more than {MAX_REACTIONS:,}.", source.key
+            )

@@ -1,0 +1,46 @@
+"""How much an import writes at once."""
+
+import asyncio
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from tertulia.log.log import Log
+from tertulia.model.changes import Entry
+
+SHARED_SECONDS: Final = 10.0
+"""How long the import makes room after someone has changed something."""
+SHARE: Final = 5
+"""How many times less it writes at once then."""
+PAUSE_SECONDS: Final = 0.03
+"""How long it leaves the database to others after each commit then: longer than other writers wait
+between two attempts to lock an SQLite file."""
+
+
+class Pace:
+    """While other people use the organization, an import writes less at once and pauses after each
+    commit, because their changes wait for it. Otherwise, it doesn't wait for anyone."""
+
+    def __init__(self, log: Log) -> None:
+        self._elapsed = log.elapsed
+        self._others_wrote = -math.inf
+        log.subscribers.followers.append(self._follow)
+
+    def _follow(self, entries: Sequence[Entry]) -> None:
+        # The import's own entries have no actor.
+        if any(entry.actor_id is not None for entry in entries):
+            self._others_wrote = self._elapsed()
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether someone has changed something recently."""
+        return self._elapsed() - self._others_wrote < SHARED_SECONDS
+
+    def most(self, alone: int) -> int:
+        """Return how much to write at once, which is `alone` if nobody else writes."""
+        return max(1, alone // SHARE) if self.is_shared else alone
+
+    async def pause(self) -> None:
+        """Wait after a commit."""
+        if self.is_shared:
+            await asyncio.sleep(PAUSE_SECONDS)

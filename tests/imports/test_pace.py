@@ -1,0 +1,60 @@
+"""How much an import writes at once while other people use the organization."""
+
+from typing import Any
+
+import pytest
+
+from tertulia.app.founding import opened_log, opened_vault
+from tertulia.imports import message_import
+from tertulia.imports.importer import Importer
+from tertulia.imports.pace import SHARED_SECONDS, Pace
+from tertulia.imports.progress import Progress
+from tertulia.model.changes import AlertWordsChanged
+from tertulia.service.config import Config
+from tertulia.state.decision import Decision
+from tests.imports.invented import Invented
+from tests.imports.rendering import SameProcess
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_an_import_writes_less_at_once_while_others_write(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches of the source have 10 messages."""
+    monkeypatch.setattr("tertulia.imports.preparation.RenderPool", SameProcess)
+    monkeypatch.setattr(message_import, "MESSAGES_AT_ONCE", 50)
+    written: list[int] = []
+    pauses: list[int] = []
+    now = 1000.0
+
+    def tell(progress: Progress) -> None:
+        if progress.messages > sum(written):
+            written.append(progress.messages - sum(written))
+
+    async def pause(pace: Pace) -> None:
+        if pace.is_shared:
+            pauses.append(sum(written))
+
+    monkeypatch.setattr(Pace, "pause", pause)
+    vault = opened_vault(config, create=True)
+    files, disk = config.opened_files()
+    async with opened_log(config, print) as log:
+        log.elapsed = lambda: now
+        true = log.submit
+
+        async def submit(*arguments: Any, **more: Any) -> Any:
+            nonlocal now
+            if sum(written) == 100:  # Another process is first.
+                async with opened_log(config, print) as other:
+                    words = AlertWordsChanged(user_id=11, words=("harbor",))
+                    await other.submit(11, lambda _: Decision(None, (words,)))
+            if sum(written) == 200:
+                now += SHARED_SECONDS
+            return await true(*arguments, **more)
+
+        monkeypatch.setattr(log, "submit", submit)
+        await Importer(log, vault, files, disk, Invented(400), tell=tell).run()
+    vault.close()
+    assert written == [50, 50, 50, *[10] * 5, 10, 50, 50, 50, 40]
+    assert pauses == [150, 160, 170, 180, 190, 200]
