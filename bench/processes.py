@@ -3,8 +3,11 @@
 import contextlib
 import os
 import resource
-from collections.abc import Sequence
+import subprocess
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 CONNECTIONS_BESIDE = 500
 """Open files of a process in addition to its connections."""
@@ -48,6 +51,19 @@ def pss(pid: int) -> int:
         if line.startswith("Pss:"):
             return int(line.split()[1]) * 1024
     raise ValueError("no PSS of the process is known")
+
+
+def family_peak(
+    process: "subprocess.Popen[Any]", is_enough: Callable[[], bool] = lambda: False
+) -> int:
+    """Wait until the process ends, or it is enough. Return the peak memory in bytes of it and those
+    that it started."""
+    most = 0
+    while process.poll() is None and not is_enough():
+        with contextlib.suppress(OSError, ValueError):  # One has just ended.
+            most = max(most, sum(map(pss, family(process.pid))))
+        time.sleep(0.25)  # Another process can only be polled.
+    return most
 
 
 def forget_peak(pid: int) -> int:

@@ -3,6 +3,7 @@
 from bench.cases import (
     base,
     delivering,
+    exports,
     fetching,
     growth,
     holding,
@@ -46,4 +47,5 @@ CASES = (
     topics.CASE,
     rendering.CASE,
     imports.CASE,
+    exports.CASE,
 )

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -124,28 +124,17 @@ def _started(config: Config, kind: str, export: Path) -> "subprocess.Popen[str]"
 def _run(config: Config, kind: str, export: Path) -> tuple[dict[str, Any], int]:
     """Import everything. Return what the process printed, and its peak memory in bytes."""
     process = _started(config, kind, export)
-    peak = _peak(process, lambda: False)
+    peak = processes.family_peak(process)
     output, _ = process.communicate()
     if process.returncode:
         raise RuntimeError("the import failed")
     return json.loads(output), peak
 
 
-def _peak(process: "subprocess.Popen[str]", is_enough: Callable[[], bool]) -> int:
-    """Wait until the process ends, or it is enough. Return the peak memory in bytes of it and those
-    that it started."""
-    most = 0
-    while process.poll() is None and not is_enough():
-        with suppress(OSError, ValueError):  # One has just ended.
-            most = max(most, sum(map(processes.pss, processes.family(process.pid))))
-        time.sleep(0.25)  # Another process can only be polled.
-    return most
-
-
 def _killed(config: Config, kind: str, export: Path, messages: int) -> int:
     """Import about that many messages, and kill the process. Return its peak memory in bytes."""
     process = _started(config, kind, export)
-    peak = _peak(process, lambda: _written(config) >= messages)
+    peak = processes.family_peak(process, lambda: _written(config) >= messages)
     process.kill()
     process.communicate()
     return peak
