@@ -318,7 +318,7 @@ async def test_a_dry_run_tells_what_the_import_then_does(config: Config, is_new:
 async def test_a_canceled_import_leaves_nothing_half_done(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tertulia.imports.importer.READ_AT_ONCE", 1000)
+    monkeypatch.setattr("tertulia.imports.message_import.READ_AT_ONCE", 1000)
 
     def kill(progress: Progress) -> None:
         if progress.messages == 30:

@@ -1,4 +1,4 @@
-"""How much an import writes at once while other people use the organization."""
+"""How much an import writes in one commit while other people use the organization."""
 
 from typing import Any
 

@@ -48,7 +48,8 @@ async def tidy(log: Log) -> None:
 async def _end(log: Log, progress: Progress, *, is_final: bool) -> None:
     # The importer is loaded only if there is something to cancel.
     from tertulia.imports.identifiers import Identifiers
-    from tertulia.imports.messages import LINK_FACT, ImportedReads
+    from tertulia.imports.messages import LINK_FACT
+    from tertulia.imports.read_state import ImportedReads
 
     ids = await log.store.read_log(lambda c: installation.value(c, IDS_FACT), READ_SECONDS)
     people = Identifiers(msgspec.json.decode(ids or "{}")).all("user")

@@ -37,12 +37,12 @@ class ImportCommits:
     async def submit_all(
         self, changes: Iterable[AnyChange], at_once: int = CHANGES_AT_ONCE
     ) -> None:
-        """Commit the changes, up to that many at once."""
+        """Commit the changes, up to that many in one."""
         for some in self.chunks(changes, at_once):
             await self.submit(some)
 
     def chunks(self, items: Iterable[T], at_once: int) -> Iterator[list[T]]:
-        """Yield the items in lists of what may be written at once."""
+        """Yield the items in lists of what may be in one commit."""
         iterator = iter(items)
         while some := list(islice(iterator, self.pace.most(at_once))):
             yield some

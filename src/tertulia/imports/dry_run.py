@@ -4,8 +4,8 @@ import time
 from collections.abc import Iterable
 
 from tertulia.imports.channels import memberships
+from tertulia.imports.commits import CHANGES_AT_ONCE
 from tertulia.imports.identifiers import Identifiers, assign_ids
-from tertulia.imports.importer import CHANGES_AT_ONCE
 from tertulia.imports.organization import OrganizationChanges
 from tertulia.imports.progress import Expired, Progress, Tell, read_batches, read_from
 from tertulia.imports.records import SourceOrganization

@@ -1,4 +1,4 @@
-"""How much an import writes at once."""
+"""How much an import writes in one commit."""
 
 import asyncio
 import math
@@ -11,15 +11,15 @@ from tertulia.model.changes import Entry
 SHARED_SECONDS: Final = 10.0
 """How long the import makes room after someone has changed something."""
 SHARE: Final = 5
-"""How many times less it writes at once then."""
+"""How many times less it writes in one commit then."""
 PAUSE_SECONDS: Final = 0.03
 """How long it leaves the database to others after each commit then: longer than other writers wait
 between two attempts to lock an SQLite file."""
 
 
 class Pace:
-    """While other people use the organization, an import writes less at once and pauses after each
-    commit, because their changes wait for it. Otherwise, it doesn't wait for anyone."""
+    """While other people use the organization, an import writes less in one commit and pauses after
+    each, because their changes wait for it. Otherwise, it doesn't wait for anyone."""
 
     def __init__(self, log: Log) -> None:
         self._elapsed = log.elapsed
@@ -37,7 +37,7 @@ class Pace:
         return self._elapsed() - self._others_wrote < SHARED_SECONDS
 
     def most(self, alone: int) -> int:
-        """Return how much to write at once, which is `alone` if nobody else writes."""
+        """Return how much to write in one commit, which is `alone` if nobody else writes."""
         return max(1, alone // SHARE) if self.is_shared else alone
 
     async def pause(self) -> None:

@@ -9,7 +9,7 @@ from tertulia.imports.records import Key, SourceMessage, SourceOrganization
 from tertulia.imports.report import ImportReport
 
 BATCH: Final = 100
-"""Messages of a batch. It's the least that is written at once."""
+"""Messages of a batch. A commit writes one or more batches."""
 BATCH_BYTES: Final = 1024 * 1024
 """Roughly what the messages of a batch take, unless it has one that is larger."""
 
