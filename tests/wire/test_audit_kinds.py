@@ -543,6 +543,17 @@ async def test_each_kind_is_recorded_with_who_whom_and_from_where(org: Organizat
     assert SECRET not in repr(await found_records(org))
 
 
+async def test_codes_that_end_with_the_last_factor_are_not_recorded_as_new(
+    org: Organization,
+) -> None:
+    browser = await signed_in_browser(org)
+    zoe, _ = await with_app(Scene(org, browser, browser, 0))
+    before = len(await found_records(org, "recovery_codes_changed"))
+    (await browser.delete(f"/users/{zoe.user_id}/second_factors")).ok
+    assert len(await found_records(org, "recovery_codes_changed")) == before
+    assert len(await found_records(org, "second_factors_removed")) == 1
+
+
 @pytest.mark.parametrize("language", ["de", "en", "es", "fr", "ja", "pt"])
 def test_the_client_has_a_name_for_each_kind(language: str) -> None:
     page = Path(__file__).parents[2] / "web/words" / language / "manage.json"

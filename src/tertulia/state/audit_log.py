@@ -168,7 +168,8 @@ def _factors_removed(before: Before, change: changes.SecondFactorsRemoved) -> Fa
 
 
 def _codes_changed(before: Before, change: changes.RecoveryCodesChanged) -> Facts:
-    return [Fact("recovery_codes_changed", change.codes.user_id)]
+    if change.codes.digests:  # Otherwise, they ended with the last second factor.
+        yield Fact("recovery_codes_changed", change.codes.user_id)
 
 
 def _confirmation_asked(before: Before, change: changes.ConfirmationAsked) -> Facts:
