@@ -6,6 +6,7 @@ import is killed halfway and continued, so it isn't compared with one that wasn'
 
 import hashlib
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -56,6 +57,8 @@ def _large(bench: Bench, kind: str, export: Path, messages: int) -> Iterator[Lin
         before = time.monotonic() - began
         figures, second = _run(config, kind, export)
         figures["seconds"] += before
+        # That of the killed process isn't known.
+        figures["cpu"] = figures["others_cpu"] = math.nan
         is_all = _count(config) == messages == figures["imported"]["messages"]
     yield from _lines(kind, messages, figures, max(first, second), is_all)
 
@@ -85,12 +88,14 @@ def _lines(
         title,
         "/s",
         [rate],
-        cpu=figures["cpu"] / messages,
+        cpu=None if math.isnan(figures["cpu"]) else figures["cpu"] / messages,
         targets=[
             Target("", rate, RATE, "/s", at_least=True),
             Target("complete after it was killed", float(is_complete), 1.0, "", at_least=True),
         ],
-        more={"rendering_cpu_per_message": figures["others_cpu"] / messages},
+        more={}
+        if math.isnan(figures["others_cpu"])
+        else {"rendering_cpu_per_message": figures["others_cpu"] / messages},
     )
     yield Line(
         f"import_{kind}_memory",
