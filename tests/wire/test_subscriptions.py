@@ -484,9 +484,8 @@ async def test_a_late_poll_does_not_contain_what_became_inaccessible(org: Organi
     ).ok
     assert (await org["ann"].delete(SUBSCRIPTIONS, subscriptions=["vault"], principals=people)).ok
     assert (await org["ann"].patch(f"/streams/{channel}", new_name="secret")).ok
-    events = [event for event in await ben.events() if event["type"] != "message"]
-    assert [event["op"] for event in events] == ["remove", "delete"]
-    assert "secret" not in str(events)
+    # The client never heard of the channel, so it isn't told that it's gone.
+    assert [event for event in await ben.events() if event["type"] != "message"] == []
 
 
 @pytest.mark.parametrize("polls_meanwhile", [True, False])
