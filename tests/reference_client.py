@@ -242,6 +242,8 @@ class ReferenceClient:
     def _user_status(self, event: dict[str, Any]) -> None:
         news = {n: v for n, v in event.items() if n not in {"id", "type", "user_id"}}
         status = self.statuses.get(event["user_id"], {}) | news
+        if not status.get("emoji_name"):
+            status.pop("reaction_type", None)
         self.statuses[event["user_id"]] = {n: v for n, v in status.items() if v}
         if not self.statuses[event["user_id"]]:
             del self.statuses[event["user_id"]]
