@@ -49,9 +49,12 @@ export class Drafts {
   #windows: Windows | null = null;
   #stops: (() => void)[] = [];
 
+  /** `isCurrent`: whether the store has the server's current drafts. Offline data doesn't, so drafts
+   * that it lacks aren't deleted ones. */
   constructor(
     private readonly store: Store,
     account: string,
+    isCurrent = true,
   ) {
     this.#kept = new AccountStorage(account, "draft");
     const local = this.#kept
@@ -59,7 +62,7 @@ export class Drafts {
       .map((name) => this.#kept.read<LocalDraft>(name))
       .filter((one): one is LocalDraft => one !== null && typeof one.content === "string");
     this.#records = new Map(local.map((one) => [one.localId, one]));
-    this.restarted();
+    if (isCurrent) this.restarted();
     void claimWindow().then((windows) => (this.#windows = windows));
     this.#stops.push(
       store.onEvent((event) => {

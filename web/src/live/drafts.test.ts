@@ -28,7 +28,21 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-function begun(drafts: object[] = []) {
+/** Keys are the storage's own properties, as in browsers. */
+class FakeStorage {
+  [key: string]: unknown;
+  getItem(key: string) {
+    return this[key] ?? null;
+  }
+  setItem(key: string, value: string) {
+    this[key] = value;
+  }
+  removeItem(key: string) {
+    delete this[key];
+  }
+}
+
+function begun(drafts: object[] = [], isCurrent = true) {
   const listeners = new Set<(event: ServerEvent) => void>();
   const store = {
     me: 1,
@@ -48,7 +62,7 @@ function begun(drafts: object[] = []) {
       for (const event of events) for (const listener of listeners) listener(event);
     },
   };
-  return { store, drafts: new Drafts(store as unknown as Store, "cafe") };
+  return { store, drafts: new Drafts(store as unknown as Store, "cafe", isCurrent) };
 }
 
 const draft = (topic: string) => ({ type: "stream", to: [7], topic, content: topic, timestamp: 5 });
@@ -86,4 +100,22 @@ test("a draft follows its topic that was renamed while events were missed", asyn
   await vi.advanceTimersByTimeAsync(0);
   expect([...drafts.all.values()].map((one) => one.topic)).toEqual(["voyages"]);
   drafts.stop();
+});
+
+test("offline data that lacks a draft doesn't delete it", async () => {
+  vi.stubGlobal("localStorage", new FakeStorage());
+  answer = () => [200, { result: "success", ids: [1] }];
+  const { drafts: before } = begun();
+  const { topic, to, content } = draft("plans");
+  before.keep(null, { type: "stream", to, topic, content });
+  await vi.advanceTimersByTimeAsync(5000);
+  before.stop();
+  const texts = ({ drafts }: { drafts: Drafts }) =>
+    [...drafts.all.values()].map((one) => one.content);
+  const offline = begun([], false);
+  expect(texts(offline)).toEqual(["plans"]);
+  // The server's list is another matter.
+  offline.drafts.restarted();
+  expect(texts(offline)).toEqual([]);
+  offline.drafts.stop();
 });
