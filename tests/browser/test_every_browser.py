@@ -86,7 +86,7 @@ def test_files_editing_formatting_and_being_offline(
     recipe = tmp_path / "recipe.txt"
     recipe.write_text("Flour and eggs")
     ann.choose("main input[type=file]", recipe)
-    ann.find("main", "recipe.txt")
+    ann.find("main", "Uploaded")
     write(ann, "As promised")
     ann.find(f"{ARTICLE} a", "recipe.txt")
 

@@ -414,7 +414,7 @@ async def test_a_message_that_cannot_be_prepared_does_not_block_later_ones(
             await job.once()
         (waiting,) = (await org["ann"].get("/scheduled_messages")).ok["scheduled_messages"]
         assert waiting["failed"]
-        assert "couldn't be sent" in (await newest(org, "ann"))[-1]
+        assert "couldn’t be sent" in (await newest(org, "ann"))[-1]
         assert job.trouble is None
 
 

@@ -13,6 +13,7 @@ from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from tertulia.wire.http.loop_turns import ON_WAIT
 from tertulia.wire.http.peers import PEER
 from tertulia.wire.protocol.connections import ConnectionLimits, Connections
 from tertulia.wire.protocol.http1 import TertuliaHttp
@@ -72,7 +73,7 @@ async def _told(request: Request) -> Response:
     """The server's description of the request, except for what differs each time."""
     scope = request.scope
     names = ("asgi", "http_version", "scheme", "root_path", "headers", "method", "path", "raw_path")
-    state = {name: value for name, value in scope["state"].items() if name != PEER}  # Only ours.
+    state = {n: value for n, value in scope["state"].items() if n not in {PEER, ON_WAIT}}  # Ours.
     return Response(repr([*(scope[name] for name in (*names, "query_string")), state]))
 
 

@@ -8,6 +8,7 @@ import pytest
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
+from tertulia.wire.http.loop_turns import STEP_SECONDS
 from tertulia.wire.protocol.http1 import TertuliaHttp
 from tertulia.wire.protocol.load import Load
 from tests.support import Organization, row, until
@@ -221,6 +222,7 @@ async def test_a_response_that_waits_for_its_turn_does_not_count(server: Site) -
         request("/users/me/subscriptions", ann),
     ):
         async with turns.turn(other):
+            turns._usual_step = STEP_SECONDS  # So long that others wait.
             line.write(asked)
             await until(lambda: turns.waiting == 1)
             assert server.in_progress == 0

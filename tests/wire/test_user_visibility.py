@@ -100,6 +100,8 @@ BY_ID: dict[str, Asking] = {
     "GET /users/{user_id:int}/keys": path("GET", "/users/WHO/keys"),
     "GET /users/{user_id:int}/second_factors": path("GET", "/users/WHO/second_factors"),
     "DELETE /users/{user_id:int}/second_factors": path("DELETE", "/users/WHO/second_factors"),
+    "GET /users/{user_id:int}/identities": path("GET", "/users/WHO/identities"),
+    "DELETE /users/{user_id:int}/identities": path("DELETE", "/users/WHO/identities"),
     "PATCH /user_groups/{user_group_id:int}": value(
         "PATCH",
         "/user_groups/COOKS",

@@ -17,7 +17,7 @@ from tertulia.imports.records import SourceEdit, SourceMessage, SourceNames
 from tertulia.imports.references import MessageLink, References
 from tertulia.imports.rendering import RenderPool, Text
 from tertulia.imports.report import ImportReport
-from tertulia.imports.source import MessageBatch, Source
+from tertulia.imports.source import MessageBatch, Source, SourceError
 from tertulia.imports.values import plausible, storable
 from tertulia.log.log import Log
 from tertulia.markup.external_media import ExternalMedia
@@ -133,11 +133,20 @@ class Preparation:
     async def _read(self, after: str, written: str) -> AsyncIterator[PreparedBatch]:
         report = ImportReport()
         batches = read_batches(self._source, after, report)
+        failed: list[SourceError] = []
 
         def following() -> list[MessageBatch]:
+            if failed:
+                raise failed[0]
             found: list[MessageBatch] = []
             while sum(len(one.messages) for one in found) < TOGETHER:
-                one = next(batches, None)
+                try:
+                    one = next(batches, None)
+                except SourceError as error:
+                    if not found:
+                        raise
+                    failed.append(error)  # What was read before is written first.
+                    break
                 if one is None:
                     break
                 found.append(one)
