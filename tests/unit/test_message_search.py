@@ -673,7 +673,8 @@ def test_other_people_s_messages_are_not_scanned(connection: Connection, directi
         found.append([message.id for message in page.messages])
         work.append(working.work)
     assert len(found[0]) == 100
-    assert work[1] < 1.1 * work[0] + 100, work
+    # Deleted rows cost PostgreSQL some work until they are vacuumed. Reading all would double it.
+    assert work[1] < 1.5 * work[0] + 100, work
     if direction == "newest":
         assert found[0] == found[1] == [mid for mid in range(2851, MANY + 1) if mid % 3 < 2]
 
@@ -883,7 +884,8 @@ def test_a_topic_whose_name_matches_is_not_read_entirely(
         page = message_search.find(working, saying(Term(narrow.Matches(phrases_of(asked)))))
         assert [one.id for one in page.messages] == list(range(count - 9, count + 1))
         work.append(working.work)
-    assert work[1] < 1.1 * work[0] + 100, work
+    # Deleted rows cost PostgreSQL some work until they are vacuumed. Reading all would double it.
+    assert work[1] < 1.5 * work[0] + 100, work
 
 
 @pytest.mark.parametrize("is_named", [True, False])
