@@ -76,24 +76,29 @@ def sign_in_with_password(page: Page, email: str) -> None:
     page.get_by_role("button", name="Sign in", exact=True).click()
 
 
+def sign_out(page: Page) -> None:
+    page.goto("about:blank")  # The client would go to the first page by itself.
+    page.context.clear_cookies()
+
+
 def test_a_passkey_signs_in(sqlite_site: Site, browser: Browser) -> None:
     with with_authenticator(browser, sqlite_site) as (page, verify):
         sign_in_with_password(page, sqlite_site.ben.email)
         expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
         add_passkey(page)
-        page.context.clear_cookies()
+        sign_out(page)
 
         # In place of the password: the browser suggests it in the field, and it's chosen.
         page.goto("/login", wait_until="commit")
         expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
-        page.context.clear_cookies()
+        sign_out(page)
 
         # With the button.
         page.add_init_script(NO_SUGGESTIONS)
         page.goto("/login")
         page.get_by_role("button", name="Sign in with a passkey").click()
         expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
-        page.context.clear_cookies()
+        sign_out(page)
 
         # Someone else at the device.
         verify(False)
@@ -130,8 +135,7 @@ def test_a_passkey_is_set_up_where_a_second_step_is_required(
             expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()
             page.get_by_role("button", name="saved").click()
             expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
-            page.goto("about:blank")  # The client would go to the first page by itself.
-            page.context.clear_cookies()
+            sign_out(page)
 
             sign_in_with_password(page, ben.email)
             page.get_by_role("button", name="Use a passkey").click()
