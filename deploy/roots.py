@@ -211,7 +211,7 @@ def booted(stage: Stage) -> Iterator[Callable[..., "subprocess.CompletedProcess[
         }:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise SystemExit("systemd doesn't start in this root.")
-            time.sleep(0.2)  # Another process: only asking tells.
+            time.sleep(0.2)  # Another process can only be polled.
         yield inside
     finally:
         process.kill()

@@ -6,12 +6,11 @@
 
 Each stage gets a root file system of its own, made from the distribution's packages by mmdebstrap;
 its steps run there, as they are written in the Containerfile. Then the entry point is started with
-a root that cannot be written, as the user that the file names, and with no more than /data and
-/tmp of its own. Looked at are the health check, the first page, an organization, a message, and
-whether it ends when it is told. The files of systemd are checked in such a root as well, and
-systemd boots there and runs what `tertulia init --systemd` installs.
+a read-only root, as the user in the Containerfile, and can write only to /data and /tmp. The script
+checks the health check, the first page, creating an organization, sending a message, and stopping.
+It also boots systemd in such a root, and tests the service that `tertulia init --systemd` installs.
 
-What it needs, `deploy/roots.py` says.
+`deploy/roots.py` lists what this script requires.
 """
 
 import argparse
@@ -307,7 +306,7 @@ def try_service(builder: Builder, stage: Stage) -> None:
         require(inside("/bin/sh", "-ec", CERTIFICATE).returncode == 0, "the certificate is renewed")
         deadline = time.monotonic() + SECONDS
         while serving() in {first, "0"} and time.monotonic() < deadline:
-            time.sleep(0.5)  # Another process: only asking tells.
+            time.sleep(0.5)  # Another process can only be polled.
         require(serving() != first, "and the service restarted with it")
         require(inside(*ready).returncode == 0, "it's ready again")
         again = inside(*init)
@@ -321,7 +320,7 @@ CERTIFICATE = (
     "cd /etc/chat && openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=localhost"
     " -keyout new.key -out new.pem 2>/dev/null && mv new.key key.pem && mv new.pem cert.pem"
 )
-"""What a program that renews certificates does."""
+"""Replaces the certificate and its key, like certbot or another ACME client."""
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ import urllib.request
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bench import processes, serving
 from bench.arithmetic import Target
@@ -71,7 +71,7 @@ def _line(name: str, title: str, unit: str, own: list[float], other: list[float]
 def _started(root: Path, directory: Path) -> _Rest:
     """Create an organization with the checkout, and start its server."""
     program = [sys.executable, "-m", "tertulia"]
-    how = {
+    how: dict[str, Any] = {
         "env": {**serving.environment(), "PYTHONPATH": str(root / "src")},
         "cwd": root,
         "stdin": subprocess.DEVNULL,
@@ -80,14 +80,14 @@ def _started(root: Path, directory: Path) -> _Rest:
     founder = ["--org", "Bench", "--email", "ann@example.com", "--full-name", "Ann"]
     founder += ["--password", secrets.token_urlsafe()]
     data = ["--data-dir", str(directory)]
-    subprocess.run([*program, "init", *data, *founder, "--yes"], check=True, **how)  # type: ignore[call-overload]
+    subprocess.run([*program, "init", *data, *founder, "--yes"], check=True, **how)
     port = free_port()
     command = [*program, "serve", *data, "--host", HOST, "--port", str(port)]
-    process: subprocess.Popen[bytes] = subprocess.Popen(command, **how)  # type: ignore[call-overload]
+    process: subprocess.Popen[bytes] = subprocess.Popen(command, **how)
     try:
         _wait_for(f"http://{HOST}:{port}/api/v1/server_settings", process)
         starting = sum(processes.cpu_of(processes.family(process.pid)).values())
-        time.sleep(SETTLED)
+        time.sleep(SETTLED)  # Memory is measured when idle.
         return _Rest(starting, sum(map(processes.pss, processes.family(process.pid))))
     finally:
         process.terminate()
@@ -98,10 +98,10 @@ def _wait_for(url: str, process: "subprocess.Popen[bytes]") -> None:
     until = time.monotonic() + PATIENCE
     while process.poll() is None and time.monotonic() < until:
         try:
-            with urllib.request.urlopen(url):
+            with urllib.request.urlopen(url, timeout=PATIENCE):
                 return
         except urllib.error.URLError:
-            time.sleep(0.01)
+            time.sleep(0.01)  # Another process can only be polled.
     raise serving.BenchError("A server with nothing configured did not start.")
 
 

@@ -76,7 +76,7 @@ class Screen(ABC):
             if time.monotonic() > until:
                 shown = self.evaluate("() => document.body.innerText")
                 raise AssertionError(f"No {css} with “{text}” in:\n{shown}")
-            time.sleep(0.05)
+            time.sleep(0.05)  # A browser can only be polled.
         return place[0], place[1]
 
     def _place(self, css: str, text: str) -> list[float] | None:
@@ -91,13 +91,13 @@ class Screen(ABC):
         until = time.monotonic() + PATIENCE
         while self._place(css, text):
             assert time.monotonic() < until, f"{css} with “{text}” stays"
-            time.sleep(0.05)
+            time.sleep(0.05)  # A browser can only be polled.
 
     def click(self, css: str, text: str = "") -> None:
         """Click such an element, once it no longer moves."""
         place, before = self.find(css, text), (0.0, 0.0)
         while place != before:
-            time.sleep(0.05)
+            time.sleep(0.05)  # A browser can only be polled.
             place, before = self.find(css, text), place
         self._click(*place)
 
@@ -272,7 +272,7 @@ def _await(http: httpx.Client, url: str) -> None:
             http.get(url)
         except httpx.HTTPError:
             assert time.monotonic() < until, f"{url} doesn't answer"
-            time.sleep(0.05)
+            time.sleep(0.05)  # Another process can only be polled.
         else:
             return
 
