@@ -99,8 +99,13 @@ $(DOCS)/.installed: requirements-docs.txt
 
 RELEASE := build/release
 
-release: docs $(RELEASE)/.installed ## packages, checksums, bills of materials and notes into dist/; DRAFT=1 to try it, REPOSITORY=https://… to link it
-	RELEASE_REPOSITORY="$(REPOSITORY)" $(RELEASE)/bin/python packaging/release.py $(if $(DRAFT),--draft)
+release: $(RELEASE)/.installed $(VENV)/.dev ## everything to publish, into dist/; DRAFT=1 to try it, REPOSITORY=https://… to link it, COMPARE=SHA256SUMS
+	@# What takes no time first, then whether every recorded release can be upgraded to this one.
+	$(RELEASE)/bin/python packaging/release.py --check $(if $(DRAFT),--draft)
+	$(PYTEST) tests/stored
+	$(MAKE) docs
+	RELEASE_REPOSITORY="$(REPOSITORY)" $(RELEASE)/bin/python packaging/release.py \
+		$(if $(DRAFT),--draft) $(if $(COMPARE),--compare "$(COMPARE)")
 
 $(RELEASE)/.installed: requirements-release.txt
 	$(PYTHON) -m venv $(RELEASE)
@@ -109,9 +114,11 @@ $(RELEASE)/.installed: requirements-release.txt
 
 lock: ## choose the newest dependencies again (needs uv)
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group build -o requirements.txt
+	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -c requirements.txt pyproject.toml --group build --all-extras -o requirements-extras.txt
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group dev -o requirements-dev.txt
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group pyproject.toml:release -o requirements-release.txt
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group pyproject.toml:docs -o requirements-docs.txt
+	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -c requirements-dev.txt --group pyproject.toml:chart -o requirements-chart.txt
 
 clean: ## remove the environment and the demonstration
 	rm -rf $(VENV) $(DATA) build dist web/node_modules web/.svelte-check src/tertulia/web src/tertulia/manual .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -138,3 +145,8 @@ $(VENV)/.dev: requirements-dev.txt | $(BIN)/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.txt
 	$(place)
 	@touch $@ $(VENV)/.run
+
+# Large, so only where the chart is tested: make .venv/.chart
+$(VENV)/.chart: requirements-chart.txt | $(VENV)/.dev
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-chart.txt
+	@touch $@

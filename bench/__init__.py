@@ -1,1 +1,2 @@
-"""Messages per second and latency, compared with the machine's own limits. See README.md."""
+"""Benchmarks: messages per second and latency, compared with the machine's own limits. See
+README.md."""

@@ -1,4 +1,4 @@
-"""`make bench`: what operations cost, compared with what the machine can do. See bench/README.md.
+"""`make bench`: the cost of operations, compared with the machine's limits. See bench/README.md.
 
 Prints one table: each cost next to the machine's own limit for the same work, measured in the same
 run, with its target and whether it's met. The last line counts the targets that are met.
@@ -19,7 +19,7 @@ import psycopg
 from tests import postgres
 
 from bench import machine, processes, report
-from bench.asking import BadAnswer
+from bench.api import BadAnswer
 from bench.cases import Case
 from bench.cases.all import CASES
 from bench.context import Bench
@@ -38,7 +38,7 @@ EXAMPLES = """examples:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmarks and print the results."""
     options = _parser().parse_args()
     if options.list:
         sys.stdout.writelines(f"{case.name:<10}{case.about}\n" for case in CASES)
@@ -128,7 +128,7 @@ def _measured(bench: Bench, cases: Sequence[Case], failures: list[str]) -> Itera
 
 
 def _others(seconds: float, before: tuple[float, float], after: tuple[float, float]) -> str:
-    """The share of the machine that other programs used."""
+    """Return the share of the machine that other programs used."""
     everybody, by_user = (later - sooner for sooner, later in zip(before, after, strict=True))
     part = max(everybody - by_user, 0.0) / (seconds * (os.cpu_count() or 1))
     said = f"{part:.0%} of the processors' time went to other programs"
@@ -137,7 +137,8 @@ def _others(seconds: float, before: tuple[float, float], after: tuple[float, flo
 
 @contextmanager
 def _cluster(database: str) -> Iterator[str]:
-    """The URL of a private PostgreSQL with default durability, or empty for SQLite."""
+    """Yield the URL of a private PostgreSQL with default durability, or an empty text for
+    SQLite."""
     if database == "sqlite":
         yield ""
         return
@@ -147,7 +148,7 @@ def _cluster(database: str) -> Iterator[str]:
         if url is None:
             raise BenchError("There is no PostgreSQL here to start (see CONTRIBUTING.md).")
         with psycopg.connect(url, autocommit=True) as connection:
-            # The tests' cluster doesn't wait for the disk. The benchmark's must.
+            # The tests' cluster doesn't wait for the disk, but the benchmark's must.
             connection.execute("ALTER SYSTEM RESET ALL")
             connection.execute("SELECT pg_reload_conf()")
         yield url

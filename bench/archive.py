@@ -50,18 +50,18 @@ _COLUMNS = (
 
 @dataclass
 class Archive:
-    """Accounts, places, and messages for requests."""
+    """The accounts, channels, and messages that requests use."""
 
     authorization: str
     """The header of a person who is in every channel."""
     channel: str
     topic: str
     sender: str
-    """An email address."""
+    """The sender's email address."""
     partner: int
-    """Someone with whom that person exchanged a few direct messages, long ago."""
+    """Someone with whom the reader exchanged a few direct messages, long ago."""
     by_id: list[int]
-    """A hundred random messages."""
+    """The IDs of a hundred random messages."""
 
 
 @dataclass
@@ -70,16 +70,16 @@ class _Made:
     directs: dict[int, int] = field(default_factory=dict)
 
 
-async def made(
+async def create(
     config: Config, count: int, people: int = PEOPLE, channels: int = CHANNELS
 ) -> Archive:
     """Create the organization with this many messages. Half of them, up to `UNREAD`, are unread for
     the reader."""
-    return filled(config, await organization.made(config, people, channels), count)
+    return add_messages(config, await organization.create(config, people, channels), count)
 
 
-def filled(config: Config, made: Organization, count: int) -> Archive:
-    """Add this many messages to the organization, which has none yet: one every ten seconds."""
+def add_messages(config: Config, made: Organization, count: int) -> Archive:
+    """Add `count` messages to the organization, which must not have any: one every ten seconds."""
     people = range(made.first_user_id, made.first_user_id + len(made.people))
     channels = range(made.first_channel_id, made.first_channel_id + made.channels)
     result = _Made()
@@ -119,11 +119,11 @@ def filled(config: Config, made: Organization, count: int) -> Archive:
 
 
 def _count_messages(connection: Connection) -> None:
-    """Update the usage counts as the server would have, otherwise it does so during the
+    """Update the usage counts as the server would. Otherwise, it would do so during the
     measurement."""
     at: UsageProgress | None = usage.progress(connection)
     is_all = False
-    while at is not None and not is_all:  # (Nothing else counts.)
+    while at is not None and not is_all:  # Nothing else counts usage.
         new = usage.new_messages(connection, at.message_id)
         at, is_all = usage.add_messages(connection, at, new), new.is_all
 
@@ -137,7 +137,7 @@ def add_topics(
     content: str | None = None,
 ) -> list[range]:
     """Add topics to the channel, each with this many messages by these senders, newer than all
-    others. Return the IDs of each topic's messages. All have this content, or name their topic."""
+    others. Return the IDs of each topic's messages. All have `content`, or name their topic."""
     connection = database_at(config.data_path, config.database_url).connect(readonly=True)
     ((first,),) = connection.query("SELECT COALESCE(MAX(id), 0) + 1 FROM messages")
     connection.close()
@@ -150,13 +150,18 @@ def add_topics(
         text = content or f"What there is to say about {name}"
         messages += (
             (
-                *(one, senders[one % len(senders)], BEGAN + 10 * one, channel_id),
+                *(
+                    message_id,
+                    senders[message_id % len(senders)],
+                    BEGAN + 10 * message_id,
+                    channel_id,
+                ),
                 *(-ids[-1], None, text, f"<p>{text}</p>", "bench", 0, 0, 0, 0, 0),
             )
-            for one in ids
+            for message_id in ids
         )
         words = _words(text)
-        texts += ((one, words) for one in ids)
+        texts += ((message_id, words) for message_id in ids)
         topic = Topic(
             channel_id=channel_id,
             key=name,
@@ -176,8 +181,7 @@ def add_topics(
         bulk.run(f"UPDATE counters SET doc = '{counter}' WHERE name = 'messages'")
     connection = database_at(config.data_path, config.database_url).connect(readonly=False)
     connection.run("BEGIN")
-    for name in names:
-        search_index.add_topic(connection, channel_id, name)
+    search_index.add_topics(connection, ((channel_id, name) for name in names))
     _count_messages(connection)
     connection.run("COMMIT")
     connection.close()
@@ -198,7 +202,7 @@ def _batches(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]
     yield batch
 
 
-def _rows(count: int, people: range, channels: range, found: _Made) -> Iterator[tuple[Any, ...]]:
+def _rows(count: int, people: range, channels: range, made: _Made) -> Iterator[tuple[Any, ...]]:
     """Yield the messages as rows, and add their topics and conversations to `found`."""
     rng = random.Random(1)
     sentences = _sentences(rng)
@@ -223,11 +227,11 @@ def _rows(count: int, people: range, channels: range, found: _Made) -> Iterator[
             if message_id % 60 == 0:
                 direct_id = 3 + message_id // 60 % 500
             channel_id = topic_id = None
-            found.directs[direct_id] = message_id
+            made.directs[direct_id] = message_id
         elif channel_id is not None and topic_id is not None:
             topic = f"topic {number}"
-            _, messages, _ = found.topics.get((channel_id, topic), (0, 0, 0))
-            found.topics[channel_id, topic] = (message_id, messages + 1, topic_id)
+            _, messages, _ = made.topics.get((channel_id, topic), (0, 0, 0))
+            made.topics[channel_id, topic] = (message_id, messages + 1, topic_id)
         yield (
             message_id,
             authors[message_id % len(authors)],
@@ -259,7 +263,7 @@ def _sentences(rng: random.Random) -> list[str]:
     ]
 
 
-def _keep(connection: Connection, count: int, people: range, found: _Made) -> None:
+def _keep(connection: Connection, count: int, people: range, made: _Made) -> None:
     """Fill the other tables: topics, conversations, and the first person's flags and read state."""
     reader, rng = people[0], random.Random(3)
     connection.run_many(
@@ -278,14 +282,14 @@ def _keep(connection: Connection, count: int, people: range, found: _Made) -> No
                     )
                 ),
             )
-            for (channel_id, key), (last, messages, _) in found.topics.items()
+            for (channel_id, key), (last, messages, _) in made.topics.items()
         ],
     )
     connection.run_many(
         "INSERT INTO message_topics (id, channel_id, key, name) VALUES (?, ?, ?, ?)",
         [
             (topic_id, channel_id, key, key)
-            for (channel_id, key), (_, _, topic_id) in found.topics.items()
+            for (channel_id, key), (_, _, topic_id) in made.topics.items()
         ],
     )
     search_index.add_all_topics(connection, lambda _: None)
@@ -293,7 +297,7 @@ def _keep(connection: Connection, count: int, people: range, found: _Made) -> No
         "INSERT INTO direct_conversations (id, doc) VALUES (?, ?)",
         [
             (direct_id, encode(_conversation(direct_id, last, people)))
-            for direct_id, last in found.directs.items()
+            for direct_id, last in made.directs.items()
         ],
     )
     connection.run("DELETE FROM counters WHERE name = 'messages'")
@@ -321,6 +325,6 @@ def _conversation(direct_id: int, last: int, people: range) -> DirectConversatio
     if direct_id <= 2:
         members = (people[0], people[1]) if direct_id == 1 else (people[1], people[2])
     else:
-        one, other = divmod(direct_id, len(people) - 4)
-        members = (people[2 + one], people[3 + one + other % (len(people) - 10)])
+        first, other = divmod(direct_id, len(people) - 4)
+        members = (people[2 + first], people[3 + first + other % (len(people) - 10)])
     return DirectConversation(id=direct_id, members=members, last_message_id=last)

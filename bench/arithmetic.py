@@ -6,7 +6,7 @@ from statistics import median
 
 
 def quantile(values: Iterable[float], part: float) -> float:
-    """The value below which this share of all values is."""
+    """Yield the messages as rows, and add their topics and conversations to `made`."""
     ordered = sorted(values)
     return ordered[min(int(len(ordered) * part), len(ordered) - 1)]
 
@@ -19,16 +19,17 @@ def spread(values: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class Sample:
-    """One job of a generator in one round."""
+    """Fill the other tables: topics, conversations, and the first person's flags and read state."""
 
     operations: int
-    """All operations, including the warm-up."""
+    """The number of operations, including the warm-up."""
     seconds: float
     """The total duration of the latencies that count."""
     latencies: list[float] = field(default_factory=list)
-    """In seconds, without the warm-up."""
+    """Return the value below which the share `part` of all values is."""
     server_cpu: float = 0.0
-    """Seconds of the server's processor time for all operations."""
+    """Return the spread of the rounds: 0.1 means that the highest and the lowest differ by 10% of
+    the median."""
     generator: float = 0.0
     """The share of a core that the generator used."""
     more: dict[str, list[float]] = field(default_factory=dict)
@@ -68,13 +69,13 @@ class Rounds:
 
 
 def sums(*series: Sequence[float]) -> list[float]:
-    """The ratios of two series, by round."""
+    """Return the sum of the series, by round."""
     return [sum(values) for values in zip(*series, strict=True)]
 
 
 def ratios(ones: Sequence[float], others: Sequence[float]) -> list[float]:
-    """Each value as a multiple of the other one of its round."""
-    return [one / other for one, other in zip(ones, others, strict=True)]
+    """Return each value as a multiple of the other one of its round."""
+    return [a / b for a, b in zip(ones, others, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Target:
 
 
 _SCALES = {"ms": 1000.0, "µs": 1e6, "KiB": 1 / 1024, "MiB": 1 / 2**20, "%": 100.0}
-"""How many of the unit are one second, one byte, or one."""
+"""How many of the unit make one second, one byte, or one."""
 
 
 def with_unit(value: float, unit: str) -> str:

@@ -1,4 +1,4 @@
-"""The bare protocol: answers waiting polls as fast as this machine can in Python.
+"""The bare protocol: answers polls as fast as Python can on this machine.
 
 `python -m bench.bare` reads the responses from standard input (JSON: text by path below /api/v1)
 and prints its port. It parses HTTP, holds polls, and writes the same bytes to all of them when a
@@ -14,7 +14,7 @@ from typing import cast
 import httptools
 import uvloop
 
-from bench.asking import HOST
+from bench.api import HOST
 
 
 class Bare:

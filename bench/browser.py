@@ -1,5 +1,5 @@
-"""`python -m bench.browser`: the web client in a real Chromium: opening it in a small and in large
-organizations, at full speed and at 400 kbit/s, and using it in a large one.
+"""`python -m bench.browser`: the web client in Chromium. Measures opening it in a small and in
+large organizations, at full speed and at 400 kbit/s, and using it in a large one.
 """
 
 import argparse
@@ -19,12 +19,12 @@ import httpx
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from tests.browser.driving import FLAGS, HOW_TO_GET, chromium
 
-from bench import archive, machine, opening
+from bench import archive, machine, opening, presses
 from bench.serving import ROOT, served
 from tertulia.service.config import Config
 
-PEOPLE, CHANNELS, MESSAGES = 5_000, 500, 20_000
-"""Half of the messages are unread."""
+PEOPLE, CHANNELS, MESSAGES = 5_200, 520, 20_000
+"""The size of the organization. Half of the messages are unread."""
 ROUNDS: Final = 9
 SWITCHES: Final = 30
 TRAFFIC: Final = 3_000
@@ -74,7 +74,7 @@ class Client:
         self._place = f"narrow/channel/{quote(made.channel)}/topic/{quote(made.topic)}"
 
     def context(self) -> BrowserContext:
-        """A new browser profile."""
+        """Return a new browser profile."""
         return self._browser.new_context(
             base_url=self._site,
             extra_http_headers=self._headers,
@@ -90,7 +90,7 @@ class Client:
         return page
 
     def script(self) -> dict[str, float]:
-        """The compressed script of the first load, in KB."""
+        """Return the compressed script of the first load, in KB."""
         with self.context() as context:
             sizes: dict[str, int] = self.opened(context).evaluate(
                 """Object.fromEntries(performance.getEntriesByType("resource")
@@ -100,7 +100,8 @@ class Client:
         return {"kilobytes": sum(sizes.values()) / 1000, "files": len(sizes)}
 
     def usable(self) -> dict[str, float]:
-        """From navigation to the inbox, in ms: with an empty and with a full cache."""
+        """Measure the time from navigation to the inbox, in ms, with an empty and with a full
+        cache."""
         cold, warm, asked, empty = [], [], [], []
         for _ in range(ROUNDS):
             with self.context() as context:
@@ -128,7 +129,7 @@ class Client:
         }
 
     def switch(self) -> dict[str, float]:
-        """From a key press to the next or previous channel, both loaded, in ms."""
+        """Measure the time from a key press to the next or previous channel, both loaded, in ms."""
         results = []
         with self.context() as context:
             page = self.opened(context, "narrow/channel/" + self._place.split("/")[2])
@@ -149,8 +150,18 @@ class Client:
             )
         return {**_spread("switch", results), "limit: one frame": frame}
 
+    def presses(self) -> dict[str, float]:
+        """Measure the time from key presses to paint with a slower processor, in ms."""
+        results: dict[str, float] = {}
+        with self.context() as context:
+            page = self.opened(context, "narrow/channel/" + self._place.split("/")[2])
+            for name, took in presses.pressed(page):
+                results |= presses.summary(name, took)
+        return {**results, "target": presses.TARGET}
+
     def seen(self) -> dict[str, float]:
-        """From Ctrl+Enter in one browser to the painted message in another, in ms."""
+        """Measure the time from Ctrl+Enter in one browser to the painted message in another, in
+        ms."""
         results = []
         with self.context() as browser_context, self.context() as other:
             place = f"narrow/dm/{self._own_id()}"
@@ -170,7 +181,7 @@ class Client:
         return {**_spread("seen", results), "limit: an empty request": self._request()}
 
     def memory(self) -> dict[str, float]:
-        """The growth of a window's memory while others send messages, in MB after garbage
+        """Measure the growth of a window's memory while others send messages, in MB after garbage
         collection."""
         with self.context() as context:
             page = self.opened(context, self._place)
@@ -232,7 +243,7 @@ def _spread(name: str, results: list[float]) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmarks and print the results."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.browser",
         description=__doc__,
@@ -254,6 +265,9 @@ def main() -> None:
     parser.add_argument(
         "--opening", action="store_true", help="measure only what it takes to open it"
     )
+    parser.add_argument(
+        "--presses", action="store_true", help="measure only from key presses to paint"
+    )
     options = parser.parse_args()
     program = chromium()
     if program is None:
@@ -262,14 +276,16 @@ def main() -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
         about = {"browser": f"Chromium {browser.version}", **machine.described(options.directory)}
-        opens = _opened(browser, options.directory, options.size, max(1, options.rounds))
-        sys.stdout.writelines(f"{line}\n" for line in opening.table(opens))
-        used = {} if options.opening else _used(browser, options.directory)
+        opens = {}
+        if not options.presses:
+            opens = _opened(browser, options.directory, options.size, max(1, options.rounds))
+            sys.stdout.writelines(f"{line}\n" for line in opening.table(opens))
+        used = {} if options.opening else _used(browser, options.directory, options.presses)
         browser.close()
     sys.stdout.writelines(f"{name}: {value}\n" for name, value in about.items())
     if options.json:
-        told = {f"{name}, {speed}": values for (name, speed), values in opens.items()}
-        result = {"about": about, "opening": told, **used}
+        values_by_name = {f"{name}, {speed}": values for (name, speed), values in opens.items()}
+        result = {"about": about, "opening": values_by_name, **used}
         options.json.write_text(json.dumps(result, indent=2) + "\n")
 
 
@@ -282,7 +298,7 @@ def _opened(
         size = opening.SIZES[name]
         with tempfile.TemporaryDirectory(prefix="bench-", dir=directory) as place:
             config = Config(data_dir=place)
-            made = _made(archive.made(config, size.messages, size.people, size.channels))
+            made = _made(archive.create(config, size.messages, size.people, size.channels))
             headers = {"Authorization": made.authorization}
             with served(Path(place)) as port:
                 for speed in (opening.FULL, opening.SLOW):
@@ -293,21 +309,27 @@ def _opened(
     return result
 
 
-def _used(browser: Browser, directory: Path) -> dict[str, dict[str, float]]:
-    """Measure using it."""
+def _used(
+    browser: Browser, directory: Path, only_presses: bool = False
+) -> dict[str, dict[str, float]]:
+    """Measure using the client."""
     result: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory(prefix="bench-", dir=directory) as place:
         config = Config(data_dir=place)
-        made = _made(archive.made(config, MESSAGES, PEOPLE, CHANNELS))
+        made = _made(archive.create(config, MESSAGES, PEOPLE, CHANNELS))
         with served(Path(place)) as port:
             client = Client(browser, f"http://127.0.0.1:{port}", made)
-            for title, measure in (
+            measures = (
                 ("script at first load (KB)", client.script),
                 ("from navigation to usable (ms)", client.usable),
                 ("another conversation (ms)", client.switch),
                 ("from one browser to another (ms)", client.seen),
+                ("from a key press to paint, 4 times slower (ms)", client.presses),
                 ("memory (MB)", client.memory),
-            ):
+            )
+            for title, measure in measures:
+                if only_presses and measure != client.presses:
+                    continue
                 result[title] = measure()
                 sys.stdout.write(f"{title}\n")
                 for what, value in result[title].items():
@@ -317,7 +339,7 @@ def _used(browser: Browser, directory: Path) -> dict[str, dict[str, float]]:
 
 
 def _made(making: Coroutine[Any, Any, archive.Archive]) -> archive.Archive:
-    """Run it in a thread, because the browser's event loop runs in this one."""
+    """Create the organization in a thread, because the browser's event loop runs in this one."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, making).result()
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from bench import asking, serving
+from bench import api, serving
+from bench.api import BadAnswer, body_of
 from bench.arithmetic import Target
-from bench.asking import BadAnswer, body_of
 from bench.context import Bench
 from bench.datasets import Made
 from bench.organization import LARGE, SIZES
@@ -22,9 +22,9 @@ from bench.serving import BenchError, Running
 BOUND = 0.05
 """The longest allowed hold, in seconds."""
 QUIET = 0.004
-"""An operation is over when no callback takes longer than this many seconds."""
+"""An operation is over when no callback takes longer than this, in seconds."""
 LAST_WORDS = 3000
-"""Characters of the server's output that are shown with an error."""
+"""The number of characters of the server's output that are shown with an error."""
 PATIENCE = 60.0
 LONGEST_SECONDS = 600.0
 """The longest duration of an operation."""
@@ -34,7 +34,7 @@ BETWEEN = 0.005
 
 @dataclass
 class Held:
-    """The longest callback."""
+    """The longest callback since the last command."""
 
     held: float
     """In seconds."""
@@ -61,7 +61,7 @@ class Measured:
         return held
 
     def output(self) -> str:
-        """The end of its standard error."""
+        """Return the end of the server's standard error."""
         return self._log.read_text(errors="replace")[-LAST_WORDS:]
 
     def longest(self) -> Held:
@@ -84,7 +84,7 @@ def measured(made: Made) -> Iterator[Measured]:
 
 
 class Company:
-    """The subjects of the operations."""
+    """The organization that operations are performed on."""
 
     def __init__(self, made: Made, server: Measured, topics: Mapping[str, range]) -> None:
         organization = made.organization
@@ -98,7 +98,7 @@ class Company:
         self.channel = organization.first_channel_id
         self.topics = topics
         self.last = 0
-        """The message that was sent last."""
+        """The ID of the last sent message."""
         owner_id = self.do("GET /users/me")["user_id"]
         self.private: int = self.do(
             "POST /channels/create",
@@ -118,13 +118,13 @@ class Company:
 
     def do(self, request: str, person: int | None = None, /, **values: Any) -> dict[str, Any]:
         """Send a request (method and path) of this person or of the owner, and return the response.
-        `{last}` in the path is the message that was sent last. Raises BadAnswer if it isn't a
+        `{last}` in the path is the ID of the last sent message. Raises BadAnswer if it isn't a
         success."""
         method, target = request.format(last=self.last).split()
         authorization = self.owner if person is None else self.people[person]
-        sent = asking.request(method, target, authorization, **values)
+        sent = api.request(method, target, authorization, **values)
         answer: dict[str, Any] = json.loads(
-            body_of(asking.asked(self.server.port, sent, LONGEST_SECONDS))
+            body_of(api.asked(self.server.port, sent, LONGEST_SECONDS))
         )
         return answer
 
@@ -153,18 +153,19 @@ class Company:
 
 
 class Waits:
-    """How long two other clients wait (wall-clock time) within the context: one that reads, and one
-    that sends."""
+    """Measures how long two other clients wait (wall-clock time) within the context: one that
+    reads, and one that sends."""
 
     def __init__(self, port: int, people: Sequence[str]) -> None:
         reader, sender = people[7], people[8]
         narrow = [["channel", "channel 1"]]
         self._port = port
         self._requests = {
-            "a read": [asking.newest(reader, narrow), asking.empty(reader)],
-            "a send": [asking.send(sender, "channel 1", "concurrent")],
+            "a read": [api.newest(reader, narrow), api.empty(reader)],
+            "a send": [api.send(sender, "channel 1", "concurrent")],
         }
-        self.longest: dict[str, float] = {}
+        self.waits: dict[str, list[float]] = {what: [] for what in self._requests}
+        """The duration of each request, in seconds."""
         self._is_over = threading.Event()
         self._threads = [
             threading.Thread(target=self._ask, args=(what,), daemon=True) for what in self._requests
@@ -180,21 +181,24 @@ class Waits:
         for thread in self._threads:
             thread.join()
 
+    @property
+    def longest(self) -> dict[str, float]:
+        """Return the longest wait of each client, in seconds."""
+        return {what: max(waits) for what, waits in self.waits.items()}
+
     def _ask(self, what: str) -> None:
-        longest = 0.0
         while not self._is_over.is_set():
             for request in self._requests[what]:
                 began = time.perf_counter()
-                asking.asked(self._port, request)
-                longest = max(longest, time.perf_counter() - began)
+                api.asked(self._port, request)
+                self.waits[what].append(time.perf_counter() - began)
             self._is_over.wait(BETWEEN)
-        self.longest[what] = longest
 
 
 def measured_line(
     bench: Bench, number: int, title: str, company: Company, operation: Callable[[], Any]
 ) -> Line:
-    """The longest hold of the event loop during the operation."""
+    """Return the line for the longest hold of the event loop during the operation."""
     company.server.longest()
     try:
         with Waits(company.server.port, company.people) as others:

@@ -1,7 +1,7 @@
 """Connections of a load generator: raw sockets with one epoll.
 
-A generator must cost less than the server. Requests are prepared bytes, and of a response only the
-end is looked for.
+A generator must use less processor time than the server, so requests are prepared bytes, and only
+the end of a response is searched.
 """
 
 import select
@@ -9,10 +9,10 @@ import socket
 import sys
 from collections.abc import Callable
 
-from bench.asking import HOST, OK, BadAnswer, end_of
+from bench.api import HOST, OK, BadAnswer, end_of
 
 _SOURCES = 16
-"""Client addresses. Each has its own ports."""
+"""The number of client addresses. Each has its own ports."""
 _CHUNK = 1 << 18
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 
-from bench import asking, processes, serving
+from bench import api, processes, serving
 from bench.arithmetic import Rounds, Sample
 from bench.datasets import Datasets, Made
 from bench.limits import Commit, disk
@@ -43,7 +43,7 @@ class Bench:
         self.directory = directory
         self.datasets = datasets
         self.cluster = cluster
-        """The URL of the measured PostgreSQL, or empty for SQLite."""
+        """The URL of the measured PostgreSQL; empty for SQLite."""
         self.quick = quick
         self.rounds = 2 if quick else 5
         self.seconds = 0.35 if quick else 1.5
@@ -81,8 +81,8 @@ class Bench:
         prepare: Callable[[Made], None] = lambda _: None,
     ) -> Iterator[Served]:
         """A newly started server on a copy of the organization, after `prepare`, with this many
-        workers and these settings. Unless `refuses` is set, it accepts requests however long they
-        have to wait."""
+        workers and these settings. Unless `refuses` is set, it accepts requests regardless of how
+        long they have to wait."""
         with self.datasets.copied(name) as made:
             prepare(made)
             path = Path(made.config.data_dir)
@@ -93,7 +93,7 @@ class Bench:
                 yield Served(server, made)
 
     def served(self, name: str) -> Served:
-        """A server with the organization, shared by all cases and otherwise idle."""
+        """Return a server with the organization, shared by all cases and otherwise idle."""
         if name not in self._shared:
             self._shared[name] = self._stack.enter_context(self.fresh(name))
         return self._shared[name]
@@ -134,7 +134,7 @@ class Bench:
         return self._generators[name]
 
     def gather(self, fleet: str, server: Running, people: Sequence[str], send: str) -> None:
-        """Let these people wait at the server, as the fleet of this name in its own generator."""
+        """Let these people wait at the server, as the fleet with this name in its own generator."""
         job = {"name": fleet, "port": server.port, "people": list(people), "send": send}
         self.generator(fleet).do("gather", **job)
 
@@ -175,13 +175,13 @@ class Bench:
         )
 
     def requests(self, server: Running, *requests: str) -> Sample:
-        """Send each request on its own connection, again and again."""
+        """Send each request on its own connection, repeatedly."""
         return self.spread([server], *requests)
 
     def spread(
         self, servers: Sequence[Running], *requests: str, beside: Sequence[Running] = ()
     ) -> Sample:
-        """The same with several servers in turn. Processor time is that of all of them. The
+        """Send requests to several servers in turn. Processor time is that of all of them. The
         sample's counts contain each server's (`node 0`, …), those of idle nodes (`beside 0`, …),
         and the PostgreSQL processes' (`database`)."""
         job = {"ports": [server.port for server in servers], "requests": list(requests)}
@@ -221,20 +221,20 @@ def _postmaster(cluster: str) -> int:
 
 
 def _answers(like: Served) -> dict[str, str]:
-    """The server's responses for registering, waiting, and getting a message."""
+    """Return the server's responses for registering, waiting, and getting a message."""
     person = like.made.people[0]
 
     def asked(request: str) -> str:
-        return asking.asked(like.port, request).decode()
+        return api.asked(like.port, request).decode()
 
-    registered = asked(asking.listen(person))
-    queue = json.loads(asking.body_of(registered.encode()))
-    sent = asked(asking.send(person, SMALL, "waiting"))
-    before, after = asking.poll_around(person, queue["queue_id"])
+    registered = asked(api.listen(person))
+    queue = json.loads(api.body_of(registered.encode()))
+    sent = asked(api.send(person, SMALL, "waiting"))
+    before, after = api.poll_around(person, queue["queue_id"])
     poll = f"{before.decode()}{queue['last_event_id']}{after.decode()}"
     return {
         "/register": registered,
         "/messages": sent,
         "/events": asked(poll),
-        "/users/me": asked(asking.empty(person)),
+        "/users/me": asked(api.empty(person)),
     }

@@ -1,7 +1,7 @@
 """The benchmark's organizations by name, built once and copied for changes.
 
 With SQLite they are kept in a directory between runs, with names that depend on the code that makes
-them. PostgreSQL is a private server that ends with the benchmark, so they're made again.
+them. With PostgreSQL they're made again, because its private server ends with the benchmark.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ SHAPES: Final = {
     OLD_COMPANY: Shape(5_200, 517, 1_000_000),
     CITY: Shape(50_000, 517, 7_000),
 }
-"""Besides their channels, they have those of `organization.SIZES`."""
+"""The organizations also have the channels of `organization.SIZES`."""
 
 
 @dataclass(frozen=True)
@@ -65,18 +65,18 @@ class Made:
 
     @property
     def people(self) -> list[str]:
-        """Authorization headers. The first person is in every channel, and the next ones in fewer
-        and fewer."""
+        """Return Authorization headers. The first person is in every channel, and the next ones in
+        fewer and fewer."""
         return self.organization.people
 
     @property
     def usual(self) -> str:
-        """A person in the middle."""
+        """Return the header of a person in the middle of `people`."""
         return self.people[len(self.people) // 2]
 
 
 class Datasets:
-    """The datasets in a directory, or with a cluster's URL, their databases in the cluster."""
+    """The datasets in a directory or, with a cluster's URL, their databases in the cluster."""
 
     def __init__(self, directory: Path, cluster: str = "") -> None:
         self._directory = directory
@@ -149,8 +149,8 @@ class Datasets:
         config = Config(
             data_dir=str(building), database_url=self._url(kept.name) if self._cluster else ""
         )
-        made = asyncio.run(organization.made(config, shape.people, shape.channels))
-        filled = archive.filled(config, made, shape.messages)
+        made = asyncio.run(organization.create(config, shape.people, shape.channels))
+        filled = archive.add_messages(config, made, shape.messages)
         described = {"organization": asdict(made), "archive": asdict(filled)}
         (building / _DESCRIPTION).write_text(json.dumps(described))
         building.rename(kept)

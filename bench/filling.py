@@ -17,14 +17,14 @@ Rows = Sequence[Sequence[Any]]
 
 
 class Bulk(Protocol):
-    """One transaction for everything."""
+    """One transaction for all inserts."""
 
     search_columns: Sequence[str]
     """The columns of `message_search`."""
     search_indexes: Mapping[str, str]
-    """Its indexes, by name."""
+    """The indexes of `message_search`, by name."""
     tidy: str
-    """Run when everything is inserted."""
+    """SQL to run after all inserts."""
 
     def run(self, sql: str) -> None:
         """Run one statement."""
@@ -33,13 +33,13 @@ class Bulk(Protocol):
         """Insert the rows."""
 
     def search_row(self, message_id: int, words: Sequence[str], place: int) -> Sequence[Any]:
-        """A row of `message_search` with the words of a message, and its channel."""
+        """Return a row of `message_search` with the words of a message, and its channel."""
 
 
 class _Sqlite:
     search_columns: Sequence[str] = ("rowid", "content")
     search_indexes: Mapping[str, str] = {}
-    # Merge the search index as far as the server would have: otherwise the first measured commits
+    # Merge the search index as far as the server would have: otherwise, the first measured commits
     # would do it.
     tidy = (
         "INSERT INTO message_search (message_search, rank) VALUES ('merge', 1000000);"
@@ -66,7 +66,7 @@ class _Postgresql:
             f"message_search USING gin {SEARCHED} WITH (gin_pending_list_limit = 64)"
         )
     }
-    # Otherwise the server would start it during a measurement.
+    # Otherwise, the server would start it during a measurement.
     tidy = "VACUUM ANALYZE"
     search_row = staticmethod(POSTGRESQL.search_row)
 

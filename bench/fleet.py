@@ -6,28 +6,28 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from bench.asking import BadAnswer, body_of, empty, listen, poll_around
+from bench.api import BadAnswer, body_of, empty, listen, poll_around
 from bench.connections import Connection, Loop
 
 CHECKED: Final = 997
-"""One in this many responses is also parsed as JSON to verify the result."""
+"""One response out of this many is also parsed as JSON to verify the result."""
 REGISTERING: Final = 64
-"""Connections that register concurrently."""
+"""The number of connections that register concurrently."""
 TOGETHER: Final = 500
 """Clients that poll again at the same time when nothing is measured. A server refuses requests that
-would wait for too long."""
+would wait too long."""
 _EVENT = b'{"id":'
 _MESSAGE = b'"type":"message"'
 _EVENTS = b'"events":['
 
 
 def events_in(answer: bytes) -> tuple[int, int]:
-    """The ID of the last event in a poll's response (-1 if it's empty), and the number of
+    """Return the ID of the last event in a poll's response (-1 if it's empty), and the number of
     messages.
 
-    Found without parsing JSON, in responses of this server and of the bare protocol: each event is
-    an object in the list `events` that starts with its ID, and channel messages without reactions
-    have no other lists of such objects. (Callers occasionally verify this.)
+    It doesn't parse JSON, in responses of this server and of the bare protocol: each event is an
+    object in the list `events` that starts with its ID, and channel messages without reactions have
+    no other lists of such objects. (Callers occasionally verify this.)
     """
     begin = answer.find(_EVENTS)
     if begin < 0:
@@ -56,7 +56,7 @@ class Waiter:
         self.last_event_id: int = registered["last_event_id"]
 
     def poll(self) -> None:
-        """Poll."""
+        """Send the next poll."""
         request = self._before + str(self.last_event_id).encode() + self._after
         self.connection.ask(request, self._heard)
 
@@ -86,9 +86,9 @@ class Fleet:
         self._send = send.encode()
         self._empty = empty(people[0]).encode()
         self.answers = 0
-        """Polls that were answered."""
+        """The number of answered polls."""
         self.messages = 0
-        """Messages in their responses."""
+        """The number of messages in their responses."""
         self.heard: Callable[[Waiter, int], None] = self._idle
         self._port = port
         self._connected: Connection | None = None
@@ -139,12 +139,12 @@ class Fleet:
             self._everybody_waits()
 
     def _idle(self, waiter: Waiter, messages: int) -> None:
-        """When nothing is measured, a client that gets a response (a heartbeat) polls again."""
+        """When nothing is measured, let a client that gets a response (a heartbeat) poll again."""
         self.messages += messages
         waiter.poll()
 
     def _everybody_waits(self) -> None:
-        # Everything sent before these requests is read before their responses.
+        # The server reads everything sent before these requests before it answers them.
         for _ in range(3):
             self._sender.answer(self._empty)
 
@@ -185,29 +185,29 @@ class Fleet:
         Each client polls again after each response."""
         clock = time.perf_counter
         count = len(self.waiters)
-        here = answers = sent = 0
+        received = answers = sent = 0
         is_answered = over = False
 
         def heard(waiter: Waiter, messages: int) -> None:
-            nonlocal here, answers
-            here += messages
+            nonlocal received, answers
+            received += messages
             answers += 1
             waiter.poll()
-            if here == count and is_answered:
+            if received == count and is_answered:
                 again()
 
         def answered(_: bytes) -> None:
             nonlocal is_answered
             is_answered = True
-            if here == count:
+            if received == count:
                 again()
 
         def again() -> None:
-            nonlocal here, sent, is_answered, over
+            nonlocal received, sent, is_answered, over
             if clock() >= end:
                 over = True
                 return
-            here, is_answered = 0, False
+            received, is_answered = 0, False
             sent += 1
             self._sender.ask(self._send, answered)
 
@@ -255,6 +255,6 @@ class Fleet:
         return {**counted, "drained": clock() - start}
 
     def close(self) -> None:
-        """Disconnect."""
+        """Disconnect all clients."""
         for waiter in self.waiters:
             waiter.connection.close()

@@ -31,7 +31,8 @@ LONG = 0.01
 """Callbacks are sampled once they take this many seconds."""
 LOOK_SECONDS = 0.002
 UNTOLD = 180.0
-"""Seconds after which every waiting client has received something, if only a heartbeat."""
+"""The time after which every waiting client has received something, if only a heartbeat, in
+seconds."""
 _SOURCE = "/tertulia/"
 
 
@@ -48,13 +49,13 @@ class Holds:
         self._collected = self._collect_began = 0.0
 
     def begin(self) -> float:
-        """Start of a callback."""
+        """Start timing a callback."""
         self._collected = 0.0
         self._began = time.perf_counter()
         return time.thread_time()
 
     def end(self, handle: asyncio.Handle, began: float) -> None:
-        """End of a callback."""
+        """Stop timing a callback."""
         took = time.thread_time() - began
         self._began = None
         places, self._places = self._places, Counter()
@@ -65,7 +66,7 @@ class Holds:
             self.where = places
 
     def collect(self, phase: str, _: dict[str, int]) -> None:
-        """Start or end of a garbage collection."""
+        """Start or stop timing a garbage collection."""
         if threading.get_ident() != self.thread:
             return
         if phase == "start":
@@ -99,7 +100,7 @@ class Holds:
 
 
 def _places(frame: FrameType | None) -> "list[str]":
-    """The running functions of ours."""
+    """Return the running functions of this project."""
     places = []
     while frame is not None:
         code = frame.f_code
@@ -143,7 +144,8 @@ def _obey(holds: Holds, logs: list[Log]) -> None:
             case "expire":
                 _run(holds, expired_once(log))
             case "prune":
-                # Keep what waiting clients haven't received, otherwise their queues would end.
+                # Keep the data that waiting clients haven't received. Otherwise, their queues would
+                # end.
                 _run(holds, pruned_once(log.store, time.time() - UNTOLD))
             case _:
                 pass
@@ -168,7 +170,7 @@ def _break(log: Log) -> None:
 
 
 def main() -> None:
-    """The command line with a measured event loop."""
+    """Run the command line with a measured event loop."""
     holds = Holds()
     logs: list[Log] = []
     init = Log.__init__

@@ -19,6 +19,7 @@ from tertulia.imports.reading import SeparateSource
 from tertulia.imports.rocketchat.source import RocketChatDump
 from tertulia.imports.slack.export import SlackExport
 from tertulia.imports.source import Source
+from tertulia.imports.target import ImportTarget
 from tertulia.imports.zulip.source import ZulipExport
 from tertulia.service.config import Config
 from tertulia.service.garbage import collect_rarely
@@ -29,7 +30,7 @@ KINDS: Final[Mapping[str, Callable[[Path, Path], Source]]] = {
     "mattermost": MattermostExport,
     "rocketchat": RocketChatDump,
 }
-"""What opens an export, with a directory for extracted files."""
+"""The functions that open an export, with a directory for extracted files, by kind."""
 
 
 async def _imported(config: Config, opened: Callable[[Path, Path], Source], export: Path) -> None:
@@ -39,15 +40,15 @@ async def _imported(config: Config, opened: Callable[[Path, Path], Source], expo
     began = time.monotonic()
     source = SeparateSource(partial(opened, export), config.data_path / "import")
     async with opened_log(config, lambda _: None) as log:
-        progress = await Importer(log, vault, files, disk, source).run()
+        progress = await Importer(ImportTarget(log, vault, files, disk), source).run()
     source.close()
-    own = resource.getrusage(resource.RUSAGE_SELF)
+    usage = resource.getrusage(resource.RUSAGE_SELF)
     others = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(
         json.dumps(
             {
                 "seconds": time.monotonic() - began,
-                "cpu": own.ru_utime + own.ru_stime,
+                "cpu": usage.ru_utime + usage.ru_stime,
                 "others_cpu": others.ru_utime + others.ru_stime,
                 **progress.report.to_json(),
             }

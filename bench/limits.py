@@ -11,7 +11,7 @@ import psycopg
 from bench.arithmetic import Sample
 
 ROW = b"x" * 300
-"""About as much as one message."""
+"""A row as long as a message."""
 
 Commit = Callable[[int], None]
 """Commit this many rows, and return when they are on disk."""
@@ -58,7 +58,7 @@ def _postgresql(url: str) -> Iterator[Commit]:
 
 
 def commits(commit: Commit, rows: int, seconds: float) -> Sample:
-    """Commits of this many rows, one after the other."""
+    """Measure commits of this many rows, one after the other."""
     clock = time.perf_counter
     took: list[float] = []
     commit(rows)

@@ -5,12 +5,12 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from bench.asking import BadAnswer, body_of, form, poll_around
+from bench.api import BadAnswer, body_of, form, poll_around
 from bench.connections import Connection, Loop
 
 OLD = 20
-"""One in this many clients has no capabilities but bulk deletion of messages, because its queue
-would end when thousands are deleted."""
+"""One client out of this many has no capabilities except bulk deletion of messages. Without that,
+its queue would end when thousands are deleted."""
 CAPABILITIES = {
     "notification_settings_null": True,
     "bulk_message_deletion": True,

@@ -10,7 +10,7 @@ import sys
 import time
 from typing import Any
 
-from bench.asking import BadAnswer
+from bench.api import BadAnswer
 from bench.connections import Connection, Loop
 from bench.fleet import Fleet
 from bench.storm import Storm
@@ -27,9 +27,8 @@ class Generator:
         self._fleets: dict[str, Fleet] = {}
 
     def requests(self, ports: list[int], requests: list[str], seconds: float) -> dict[str, Any]:
-        """Send each request on its own connection, to the ports in turn, again and again. Return
-        the latencies in seconds. Continues until there are as many counted responses as
-        connections."""
+        """Send each request repeatedly on its own connection, to the ports in turn. Return the
+        latencies in seconds. Continues until there are as many counted responses as connections."""
         clock = time.perf_counter
         lines = [
             Connection(self.loop, ports[number % len(ports)], number)
@@ -79,7 +78,7 @@ class Generator:
         return Storm(self.loop, self._fleets[name], port, requests, probe).rage(seconds)
 
     def part(self, name: str) -> dict[str, Any]:
-        """Disconnect all of them."""
+        """Disconnect the fleet."""
         self._fleets.pop(name).close()
         return {"operations": 0}
 
@@ -111,7 +110,7 @@ class Generator:
 
 
 def main() -> None:
-    """Run the jobs."""
+    """Run the jobs from standard input."""
     generator = Generator()
     descriptor = sys.stdin.fileno()
     unread = b""

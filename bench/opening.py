@@ -27,7 +27,7 @@ client prefetches data."""
 
 @dataclass(frozen=True)
 class Size:
-    """An organization."""
+    """The size of an organization."""
 
     people: int
     channels: int
@@ -71,7 +71,7 @@ new PerformanceObserver((list) => {
 """Records when the first usable view is painted, and long tasks."""
 
 _WAITS: Final = "/api/v1/events"
-"""This request is always pending."""
+"""The path of the request that is always pending."""
 
 _FOUND = """
 (waits) => {
@@ -161,11 +161,11 @@ def heap(page: Page, devtools: CDPSession) -> float:
     return float(next(metric["value"] for metric in metrics if metric["name"] == "JSHeapUsedSize"))
 
 
-def table(found: Mapping[tuple[str, str], Mapping[str, float]]) -> Iterator[str]:
+def table(opens: Mapping[tuple[str, str], Mapping[str, float]]) -> Iterator[str]:
     """A Markdown table of results by size and speed, with targets."""
     yield "| organization | network | " + " | ".join(UNITS) + " | target |  |"
     yield "|---|---|" + "---:|" * len(UNITS) + "---|---|"
-    for (name, speed), values in found.items():
+    for (name, speed), values in opens.items():
         size = SIZES[name]
         wanted = {what: most for (at, what), most in size.targets.items() if at == speed}
         missed = [what for what, most in wanted.items() if not values[what] <= most]

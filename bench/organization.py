@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from bench.asking import basic
+from bench.api import basic
 from tertulia.app.founding import opened_log, opened_vault
 from tertulia.domain.accounts import users
 from tertulia.domain.channels import subscription_changes
 from tertulia.domain.channels.subscription_changes import COLORS
-from tertulia.domain.organization import realms
+from tertulia.domain.organization import lifecycle
 from tertulia.model.changes import AnyChange, ChannelCreated
 from tertulia.model.channels import Channel
 from tertulia.model.users import Credential, User
@@ -27,27 +27,28 @@ SIZES = {SMALL: 10, MIDDLE: 200, LARGE: 5000}
 
 @dataclass(frozen=True)
 class Organization:
-    """Accounts and channels for requests."""
+    """The accounts and channels that requests use."""
 
     people: list[str]
     """Authorization headers. The first person is in every channel, and the next ones in most."""
     owner: str
     """The header of the organization's owner, who is in no channel."""
     first_user_id: int
-    """The first person's ID. The others follow."""
+    """The first person's ID. The others have the next IDs."""
     first_channel_id: int
     channels: int
-    """The number of regular channels, `channel 0` and so on, with fewer and fewer subscribers."""
+    """The number of regular channels, `channel 0` and so on. Each has fewer subscribers than the
+    previous one."""
 
 
-async def made(config: Config, people: int, channels: int) -> Organization:
+async def create(config: Config, people: int, channels: int) -> Organization:
     """Create the organization and fill it."""
     vault = opened_vault(config, create=True)
     headers: list[str] = []
     async with opened_log(config, lambda _: None) as log:
-        owner = await vault.credential(realms.FIRST_USER, None)
+        owner = await vault.credential(lifecycle.FIRST_USER, None)
         uuid = "00000000-0000-4000-8000-000000000001"
-        await log.submit(None, realms.found, "Bench", uuid, "o@example.com", "Owner", owner)
+        await log.submit(None, lifecycle.create, "Bench", uuid, "o@example.com", "Owner", owner)
         as_owner = basic("o@example.com", vault.api_key(owner))
         first = log.state.users.next_id()
         everybody = range(first, first + people)
@@ -77,7 +78,7 @@ def _channels(people: range, count: int) -> Iterator[tuple[str, range]]:
 def _join(context: CommandContext, batch: Mapping[User, Credential]) -> Decision[None]:
     state = context.state
     return Decision(
-        None, [users.created(state, user, credential) for user, credential in batch.items()]
+        None, [users.creation_change(state, user, credential) for user, credential in batch.items()]
     )
 
 
@@ -89,6 +90,6 @@ def _open(context: CommandContext, channels: Iterator[tuple[str, range]]) -> Dec
         channel = Channel(id=begin + number, name=name, created_at=BEGAN)
         people = [state.users[user_id] for user_id in user_ids]
         colors = dict.fromkeys(user_ids, COLORS[0])
-        subscribed = subscription_changes.subscribed(state, channel, people, colors)
+        subscribed = subscription_changes.subscription_change(state, channel, people, colors)
         changes += [ChannelCreated(channel=channel), subscribed]
     return Decision(None, changes)

@@ -14,7 +14,7 @@ CONNECTIONS_BESIDE = 500
 
 
 def cpu(pid: int) -> float:
-    """Seconds of processor time of the process, with all its current threads."""
+    """Return the processor time of the process and all its current threads, in seconds."""
     used = 0
     for task in Path(f"/proc/{pid}/task").iterdir():
         try:
@@ -26,7 +26,7 @@ def cpu(pid: int) -> float:
 
 
 def cpu_of(pids: Sequence[int]) -> dict[int, float]:
-    """The same for each of these processes that still exists."""
+    """Return the processor time of each of these processes that still exists."""
     result = {}
     for pid in pids:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -35,8 +35,8 @@ def cpu_of(pids: Sequence[int]) -> dict[int, float]:
 
 
 def busy() -> tuple[float, float]:
-    """Seconds of processor time since the machine started, and those of this process and its
-    finished children."""
+    """Return the processor time since the machine started, and that of this process and its
+    finished children, in seconds."""
     fields = [int(field) for field in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
     idle = fields[3] + fields[4]
     memory = sum(
@@ -46,7 +46,7 @@ def busy() -> tuple[float, float]:
 
 
 def pss(pid: int) -> int:
-    """The process's own memory in bytes, plus its share of shared memory."""
+    """Return the process's own memory in bytes, plus its share of shared memory."""
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
         if line.startswith("Pss:"):
             return int(line.split()[1]) * 1024
@@ -56,24 +56,24 @@ def pss(pid: int) -> int:
 def family_peak(
     process: "subprocess.Popen[Any]", is_enough: Callable[[], bool] = lambda: False
 ) -> int:
-    """Wait until the process ends, or it is enough. Return the peak memory in bytes of it and those
-    that it started."""
+    """Wait until the process ends, or `is_enough`. Return the peak memory of the process and its
+    descendants, in bytes."""
     most = 0
     while process.poll() is None and not is_enough():
-        with contextlib.suppress(OSError, ValueError):  # One has just ended.
+        with contextlib.suppress(OSError, ValueError):  # One of them has just ended.
             most = max(most, sum(map(pss, family(process.pid))))
         time.sleep(0.25)  # Another process can only be polled.
     return most
 
 
 def forget_peak(pid: int) -> int:
-    """The process's resident memory in bytes. `peak` measures from now on."""
+    """Reset the peak that `peak` returns. Return the process's resident memory in bytes."""
     Path(f"/proc/{pid}/clear_refs").write_text("5")
     return peak(pid)
 
 
 def peak(pid: int) -> int:
-    """The process's peak resident memory in bytes."""
+    """Return the process's peak resident memory in bytes."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
@@ -81,7 +81,7 @@ def peak(pid: int) -> int:
 
 
 def family(pid: int) -> list[int]:
-    """The process and all its running descendants."""
+    """Return the process and all its running descendants."""
     result = [pid]
     for parent in result:
         # A database may end its own processes at any time.
@@ -92,7 +92,7 @@ def family(pid: int) -> list[int]:
 
 
 def parent(pid: int) -> int:
-    """The parent process."""
+    """Return the parent process."""
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 

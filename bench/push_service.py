@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from bench.asking import HOST
+from bench.api import HOST
 from bench.serving import BenchError
 
 PATIENCE = 600.0
@@ -15,20 +15,20 @@ _ANSWER = b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"
 
 
 class PushService:
-    """The requests, received in a thread of its own."""
+    """Receives requests in a separate thread."""
 
     def __init__(self) -> None:
         self.port = 0
         self._arrived: list[float] = []
-        """When each push was completely received, by `time.perf_counter`."""
+        """The times when each push was completely received, by `time.perf_counter`."""
         self._changed = threading.Condition()
 
     def endpoint(self, number: int) -> str:
-        """The endpoint of one device."""
+        """Return the endpoint of one device."""
         return f"http://{HOST}:{self.port}/{number}"
 
     def forget(self) -> None:
-        """Start counting."""
+        """Restart counting."""
         with self._changed:
             self._arrived.clear()
 

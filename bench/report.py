@@ -10,7 +10,7 @@ from bench.arithmetic import Target, ratios, spread, with_unit
 
 @dataclass
 class Line:
-    """One line of the table. Times are in seconds, sizes in bytes."""
+    """A line of the table. Times are in seconds, sizes in bytes."""
 
     name: str
     title: str
@@ -29,9 +29,9 @@ class Line:
     generator: float | None = None
     """The highest share of a core that the generator used."""
     more: dict[str, float] = field(default_factory=dict)
-    """Only for JSON, with the unit in each name."""
+    """Additional values for the JSON output, with the unit in each name."""
     table: str = ""
-    """The title of the separate table, or empty for the first one."""
+    """The title of the separate table; empty for the first one."""
 
     @property
     def value(self) -> float:
@@ -60,7 +60,7 @@ class Line:
 
 
 def summary(lines: Sequence[Line]) -> str:
-    """How many targets are met, and which are missed."""
+    """Return how many targets are met, and which ones are missed."""
     targets = [target for line in lines for target in line.targets]
     said = f"{sum(target.holds for target in targets)} of {len(targets)} targets met"
     missed = [
@@ -72,7 +72,7 @@ def summary(lines: Sequence[Line]) -> str:
 
 
 def short(line: Line) -> str:
-    """The line as shown during the run."""
+    """Return the line as shown during the run."""
     limit = ""
     if line.of_limit is not None:
         limit = f", {with_unit(line.of_limit, '%' if line.is_rate else 'x')} of the limit"
@@ -80,7 +80,7 @@ def short(line: Line) -> str:
 
 
 def figures(lines: Sequence[Line], about: dict[str, str]) -> dict[str, Any]:
-    """Everything as JSON: in seconds, bytes, and per second."""
+    """Return everything as JSON: in seconds, bytes, and per second."""
     return {
         "about": about,
         "summary": summary(lines),
@@ -137,7 +137,7 @@ _LEFT = {"work", "machine's limit", "target", "verdict"}
 
 
 def table(lines: Sequence[Line], about: dict[str, str]) -> str:
-    """The table, the separate tables, and the machine."""
+    """Return the table, the separate tables, and the machine."""
     text: list[str] = []
     for title in dict.fromkeys(line.table for line in lines):
         text += [title, ""] if title else []
@@ -163,7 +163,7 @@ def _table(lines: Sequence[Line]) -> list[str]:
 
 
 def markdown(lines: Sequence[Line], about: dict[str, str]) -> str:
-    """The lines as a Markdown table for the documentation, without spread and generator."""
+    """Return the lines as a Markdown table for the documentation, without spread and generator."""
     columns = [n for n, head in enumerate(_HEADS) if head not in {"spread", "generator"}]
     rows = [[row[n] for n in columns] for row in (_HEADS, *(_row(line) for line in lines))]
     rows.insert(1, ["---" if head in _LEFT else "---:" for head in rows[0]])

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from bench import asking, processes
+from bench import api, processes
 
 ROOT = Path(__file__).resolve().parents[1]
 _PATIENCE = 120.0
@@ -19,11 +19,11 @@ _PATIENCE = 120.0
 
 
 class BenchError(Exception):
-    """Something can't be measured. `str(error)` is shown to the user."""
+    """A measurement isn't possible. `str(error)` is shown to the user."""
 
 
 class _Talking:
-    """A process that answers each line of its standard input by one of JSON."""
+    """A process that answers each line of its standard input with one line of JSON."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         assert process.stdin is not None
@@ -53,33 +53,33 @@ class Running(_Talking):
         """The server's processes when it was ready: itself and its workers."""
 
     def cpu(self) -> float:
-        """Seconds of processor time so far."""
+        """Return the processor time so far, in seconds."""
         return sum(map(processes.cpu, self.processes))
 
 
 def environment(*, rate_limits: bool = False) -> dict[str, str]:
-    """The environment of a server with default settings, except for rate limits, from this
-    source."""
+    """Return the environment of a server from this source with default settings, except for rate
+    limits."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("TERTULIA_")}
     path = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
     return {**kept, "PYTHONPATH": path, "TERTULIA_RATE_LIMITS": str(rate_limits).lower()}
 
 
 def server_command(data_dir: Path, database_url: str = "", *more: str) -> list[str]:
-    """The command that starts a server on the data directory, on any port unless `more` names
-    one."""
+    """Return the command that starts a server on the data directory, on any port unless `more`
+    names one."""
     command = [sys.executable, "-m", "tertulia", "serve", "--data-dir", str(data_dir)]
     if database_url:
         command += ["--database-url", database_url]
-    return [*command, "--host", asking.HOST, *(more or ("--port", "0"))]
+    return [*command, "--host", api.HOST, *(more or ("--port", "0"))]
 
 
 @contextmanager
 def running(
     command: list[str], log: Path, given: str = "", *, rate_limits: bool = False
 ) -> Iterator[Running]:
-    """The program, from when it prints its port to the end of the context. Its input is `given`, or
-    stays open. Raises BenchError with its standard error (kept at `log`) if it doesn't start."""
+    """Yield the running program, after it has printed its port. Its input is `given`, or stays
+    open. Raises BenchError with its standard error (kept at `log`) if it doesn't start."""
     with log.open("wb") as errors:
         process = subprocess.Popen(
             command,
@@ -111,14 +111,14 @@ def running(
 
 @contextmanager
 def served(data_dir: Path, database_url: str = "") -> Iterator[int]:
-    """A server on the data directory and port, within the context."""
+    """Serve the data directory within the context. Yields the port."""
     with running(server_command(data_dir, database_url), data_dir / "serve.log") as server:
         yield server.port
 
 
 def started(command: list[str], port: int, request: str, log: Path) -> float:
-    """Seconds from starting the program to its first successful response to the request. The
-    program is stopped afterwards."""
+    """Return the seconds from starting the program to its first successful response to the request.
+    The program is stopped afterwards."""
     with log.open("wb") as errors:
         start = time.perf_counter()
         process = subprocess.Popen(
@@ -132,8 +132,8 @@ def started(command: list[str], port: int, request: str, log: Path) -> float:
     try:
         while True:
             try:
-                asking.asked(port, request)
-            except (OSError, asking.BadAnswer):
+                api.asked(port, request)
+            except (OSError, api.BadAnswer):
                 took = time.perf_counter() - start
                 if process.poll() is not None or took > _PATIENCE:
                     raise BenchError(f"The server did not start:\n{log.read_text()}") from None
@@ -155,7 +155,7 @@ class Generator(_Talking):
 
 @contextmanager
 def generator() -> Iterator[Generator]:
-    """A generator, within the context."""
+    """Yield a generator, which ends with the context."""
     process = subprocess.Popen(
         [sys.executable, "-m", "bench.load"],
         env=environment(),

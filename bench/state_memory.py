@@ -1,6 +1,6 @@
 """Memory of the state: `python -m bench.state_memory`. For each size, a separate process loads
-records like a starting node, kind by kind, and reports by how much each kind and its indexes make
-it grow.
+records like a starting node, kind by kind, and reports the memory that each kind takes with its
+indexes.
 """
 
 import argparse
@@ -25,7 +25,8 @@ from tertulia.state.state import State
 
 ACCOUNTS: Final = (20_000, 100_000, 300_000)
 SUBSCRIPTIONS: Final = 20
-"""Per account. What an account has or creates over a few years follows."""
+"""The number of subscriptions per account. The other constants are also per account: data that it
+has or creates in a few years."""
 TOPICS: Final = 20
 ATTACHMENTS: Final = 10
 FOLLOWED: Final = 10
@@ -149,13 +150,13 @@ KINDS: Final = {
     "attachment_messages": _linked,
     "user_topics": _followed,
 }
-"""By table of the state."""
+"""The functions that create records, by table of the state."""
 
 
 def measured(accounts: int) -> list[Growth]:
     """Measure a state with this many accounts, kind by kind, in a new process."""
     gc.collect()
-    gc.disable()  # As at a start: nothing loaded is garbage.
+    gc.disable()  # As at startup: nothing that is loaded is garbage.
     state = State.load(0, {"realm": [Realm(id=2, name="Bench", uuid="00", created_at=BEGAN)]})
     before = processes.pss(os.getpid())
     result = []
@@ -173,7 +174,7 @@ def _load(state: State, kind: str, records: Iterable[Struct]) -> int:
     for record in records:
         table.put(record)
         count += 1
-    table.dirty.clear()  # As a starting node has done.
+    table.dirty.clear()  # As in a starting node.
     return count
 
 

@@ -6,15 +6,15 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from bench.asking import OK, REFUSED, BadAnswer
+from bench.api import OK, REFUSED, BadAnswer
 from bench.connections import Connection, Loop
 from bench.fleet import Fleet, Waiter
 
 EITHER: Final = frozenset({OK, REFUSED})
 PROBE_PAUSE: Final = 0.1
-"""Seconds between the delivery of a probe to everyone and the next one."""
+"""Seconds between the delivery of a probe to everyone and the next probe."""
 AGAIN: Final = 0.05
-"""Seconds after which a refused probe is retried."""
+"""Seconds after which a refused probe is sent again."""
 _RETRY_AFTER = re.compile(rb"\r\nretry-after: *(\d+)", re.IGNORECASE)
 
 
@@ -89,15 +89,15 @@ class Storm:
             if status == OK:
                 ask()
                 return
-            told = _RETRY_AFTER.search(answer)
-            if told is None:
+            match = _RETRY_AFTER.search(answer)
+            if match is None:
                 raise BadAnswer("a refusal does not say when to come again")
-            self._later(float(told[1]), ask)
+            self._later(float(match[1]), ask)
 
         ask()
 
     def _tell(self, line: Connection) -> None:
-        """Send probes, each once all waiting clients have received the previous one."""
+        """Send probes, each after all waiting clients have received the previous one."""
         clock = time.perf_counter
         got = 0
         sent = 0.0

@@ -1,17 +1,22 @@
-"""Root file systems made from the distribution's packages, and what runs in them: for what is tried
-here without a container engine. It needs Linux, root (mounts and chroot; everything is in a mount
-namespace of its own), mmdebstrap, and the ways to the distribution's packages and to the package
-index that `pip` knows. It runs on Python alone, of 3.11 or later.
+"""Root file systems made from the distribution's packages, and running programs in them.
+
+The scripts in this directory use them instead of a container engine. They need Linux, root (for
+mounts and chroot, in a separate mount namespace), mmdebstrap, access to the distribution's packages
+and to the package index that `pip` is configured for, and only Python 3.11 or later.
 """
 
 import argparse
 import base64
+import ctypes
+import fcntl
 import json
 import os
 import re
 import shlex
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
@@ -26,17 +31,17 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parents[1]
 PORT = int(os.environ.get("TRY_PORT", "9991"))
 SECONDS = 120
-"""Until something that is waited for is given up."""
+"""The longest wait for a condition."""
 PASSWORD = "correct horse battery staple"
 _PASSED_ON = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 _OF_TOOLS = ("PIP_", "UV_", "SSL_CERT_", "npm_config_", "NODE_EXTRA_")
 _INDEXES = ("etc/pip.conf", "etc/npmrc", "root/.npmrc", "etc/uv/uv.toml")
-"""Where tools read which index of packages to use, and by which certificates to know it."""
+"""Configuration files of tools, with their package indexes and certificates."""
 
 
 @dataclass
 class Stage:
-    """A root file system, and how its processes are run."""
+    """A root file system, and the settings of its processes."""
 
     name: str
     root: Path
@@ -53,21 +58,24 @@ class Stage:
 
 
 def arguments_of(parser: argparse.ArgumentParser, into: str) -> argparse.Namespace:
-    """The arguments, those of all that is tried in roots among them; as root, in a mount namespace
-    of its own. `into` is where roots are made unless it is said."""
+    """Add the common arguments, and return the parsed ones.
+
+    The script must run as root. It's restarted in a separate mount namespace. `into` is the default
+    of `--into`.
+    """
     parser.add_argument("--suite", default="trixie", help="Debian's release (trixie)")
-    parser.add_argument("--into", type=Path, default=Path(into), help="where roots are made")
+    parser.add_argument("--into", type=Path, default=Path(into), help="directory for the roots")
     parser.add_argument(
         "--bind",
         type=Path,
         action="append",
         default=[],
-        help="a directory that is found there at the same place, such as an index of packages",
+        help="a directory to mount at the same path in the roots, such as a package index",
     )
-    parser.add_argument("--keep", action="store_true", help="leave the roots where they are")
+    parser.add_argument("--keep", action="store_true", help="don't delete the roots afterwards")
     arguments = parser.parse_args()
     if os.geteuid() != 0:
-        raise SystemExit("This mounts and changes roots: run it as root.")
+        raise SystemExit("This script mounts file systems. Run it as root.")
     if shutil.which("mmdebstrap") is None:
         raise SystemExit("mmdebstrap is missing: apt-get install mmdebstrap")
     if "TERTULIA_TRY" not in os.environ:
@@ -81,15 +89,15 @@ def arguments_of(parser: argparse.ArgumentParser, into: str) -> argparse.Namespa
 
 
 def network_environment() -> dict[str, str]:
-    """What of the environment leads to packages."""
+    """Return the environment variables that package managers need."""
     found = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     return found | {n: value for n, value in os.environ.items() if n.startswith(_OF_TOOLS)}
 
 
 @contextmanager
 def entered(stage: Stage, bound: Sequence[Path], *, network: bool) -> Iterator["Enter"]:
-    """Run programs in the stage's root: with /proc and /dev, and where `network` is wanted with
-    what leads to packages, and the directories that are bound."""
+    """Run programs in the stage's root, with /proc and /dev. With `network`, package managers work
+    there too, and the `bound` directories are mounted."""
     mounts: list[Path] = []
 
     def mount(*words: str, at: str) -> None:
@@ -120,8 +128,25 @@ def entered(stage: Stage, bound: Sequence[Path], *, network: bool) -> Iterator["
             there.unlink()
 
 
+@contextmanager
+def separate_network() -> Iterator[None]:
+    """Give this thread and the processes that it starts a separate network with only a loopback
+    interface, as containers have, so that all ports are free."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with Path("/proc/thread-self/ns/net").open() as before:
+        if libc.unshare(0x40000000):  # CLONE_NEWNET
+            raise OSError(ctypes.get_errno(), "A separate network can't be made")
+        try:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+                up = struct.pack("16sh22x", b"lo", 1)  # IFF_UP
+                fcntl.ioctl(any_socket, 0x8914, up)  # SIOCSIFFLAGS
+            yield
+        finally:
+            libc.setns(before.fileno(), 0)
+
+
 def program(name: str) -> str:
-    """Its path on this machine: a stage's PATH is another."""
+    """Return a program's path on this machine, since a stage has another PATH."""
     return shutil.which(name) or name
 
 
@@ -132,7 +157,7 @@ class Enter:
         self._root = root
 
     def words(self, command: Sequence[str], stage: Stage) -> list[str]:
-        """What runs the command as the stage's user, in its directory."""
+        """Return the command line that runs the command as the stage's user, in its directory."""
         inside = f"cd {shlex.quote(stage.directory)} && exec {shlex.join(command)}"
         return [
             program("chroot"),
@@ -158,7 +183,7 @@ mount -t sysfs -o ro sysfs "$0/sys"
 mount -t cgroup2 cgroup2 "$0/sys/fs/cgroup"
 mount -t tmpfs -o mode=755 tmpfs "$0/run"
 mount -t tmpfs -o mode=755 tmpfs "$0/dev"
-# New nodes, not this machine's: systemd changes the mode of its console.
+# New nodes instead of this machine's: systemd changes the mode of its console.
 for node in "null 1 3" "zero 1 5" "full 1 7" "random 1 8" "urandom 1 9" "tty 5 0" "console 1 3"; do
     set -- $node
     mknod -m 666 "$0/dev/$1" c "$2" "$3"
@@ -183,8 +208,8 @@ _ENTERED = ("--mount", "--pid", "--net", "--cgroup", "--root")
 
 @contextmanager
 def booted(stage: Stage) -> Iterator[Callable[..., "subprocess.CompletedProcess[str]"]]:
-    """Run systemd as the first process of the stage's root, with a network of its own. Yields what
-    runs a command there."""
+    """Run systemd as the first process of the stage's root, with a separate network. Yields a
+    function that runs a command there."""
     mounts = Path("/proc/mounts").read_text().splitlines()
     where = next(Path(one.split()[1]) for one in mounts if one.split()[2] == "cgroup2")
     group = where / f"tertulia-try-{os.getpid()}"
@@ -219,7 +244,7 @@ def booted(stage: Stage) -> Iterator[Callable[..., "subprocess.CompletedProcess[
 
 
 def answer(path: str, form: dict[str, str] | None = None, key: str = "") -> tuple[int, str]:
-    """The status and the body of what the server answers."""
+    """Send a request to the server. Return the response's status and body."""
     request = urllib.request.Request(f"http://127.0.0.1:{PORT}{path}")
     if form is not None:
         request.data = urllib.parse.urlencode(form).encode()
@@ -233,14 +258,14 @@ def answer(path: str, form: dict[str, str] | None = None, key: str = "") -> tupl
 
 
 def wait_for(log: Path, process: "subprocess.Popen[bytes]", pattern: str) -> str:
-    """What the server prints."""
+    """Wait until the server prints the pattern, and return the match."""
     deadline = time.monotonic() + SECONDS
     while True:
         if found := re.search(pattern, log.read_text()):
             return found[0]
         if process.poll() is not None or time.monotonic() > deadline:
-            raise SystemExit(f"It does not print {pattern}:\n{log.read_text()}")
-        time.sleep(0.1)  # Another process: only its log tells.
+            raise SystemExit(f"The server didn't print {pattern}:\n{log.read_text()}")
+        time.sleep(0.1)  # Another process can only be polled.
 
 
 def require(holds: bool, what: str) -> None:
@@ -249,10 +274,10 @@ def require(holds: bool, what: str) -> None:
         raise SystemExit(1)
 
 
-def found_organization(code: str) -> None:
-    """Fill in the first page."""
+def create_organization(code: str) -> None:
+    """Create the organization on the setup page."""
     status, page = answer(f"/setup?code={code}")
-    require(status == 200 and code in page, "the first page")
+    require(status == 200 and code in page, "the setup page is shown")
     filled = {
         "code": code,
         "organization": "Café Central",
@@ -261,30 +286,30 @@ def found_organization(code: str) -> None:
         "password": PASSWORD,
     }
     status, page = answer("/setup", filled)
-    require(status in {200, 303}, f"an organization was made ({status})")
+    require(status in {200, 303}, f"the organization is created ({status})")
 
 
 def key_of(address: str) -> str:
-    """The address and the API key, as programs sign in with them."""
-    told = answer("/api/v1/fetch_api_key", {"username": address, "password": PASSWORD})[1]
-    return f"{address}:{json.loads(told)['api_key']}"
+    """Return the email address and the API key, as used for Basic authentication."""
+    body = answer("/api/v1/fetch_api_key", {"username": address, "password": PASSWORD})[1]
+    return f"{address}:{json.loads(body)['api_key']}"
 
 
 def send_message(text: str, key: str) -> None:
     """Send a message to the first channel."""
     sent = {"type": "stream", "to": "general", "topic": "t", "content": text}
     status, _ = answer("/api/v1/messages", sent, key)
-    require(status == 200, f"a message was sent: {text}")
+    require(status == 200, f"a message is sent: {text}")
 
 
-def messages(key: str) -> list[str]:
-    """The messages of the first channel's topic, as they were written."""
+def messages(key: str, topic: str = "t") -> list[str]:
+    """Return the Markdown of the messages of a topic in the first channel."""
     asked = {
         "anchor": "newest",
-        "num_before": "100",
+        "num_before": "5000",
         "num_after": "0",
         "apply_markdown": "false",
-        "narrow": json.dumps([["channel", "general"], ["topic", "t"]]),
+        "narrow": json.dumps([["channel", "general"], ["topic", topic]]),
     }
-    _, told = answer("/api/v1/messages?" + urllib.parse.urlencode(asked), key=key)
-    return [one["content"] for one in json.loads(told)["messages"]]
+    _, body = answer("/api/v1/messages?" + urllib.parse.urlencode(asked), key=key)
+    return [one["content"] for one in json.loads(body)["messages"]]

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Run the steps of the Containerfile without a container engine, and try what comes out.
+"""Run the steps of the Containerfile without a container engine, and test the result.
 
     sudo apt-get install mmdebstrap
-    sudo python3 deploy/try.py            # some minutes, and two gigabytes below --into
+    sudo python3 deploy/try.py            # takes about 10 minutes and 2 GB in --into
 
-Each stage gets a root file system of its own, made from the distribution's packages by mmdebstrap;
-its steps run there, as they are written in the Containerfile. Then the entry point is started with
-a read-only root, as the user in the Containerfile, and can write only to /data and /tmp. The script
-checks the health check, the first page, creating an organization, sending a message, and stopping.
-It also boots systemd in such a root, and tests the service that `tertulia init --systemd` installs.
+Each stage gets its own root file system, which mmdebstrap makes from the distribution's packages,
+and the steps in the Containerfile run there. Then the entry point is started with a read-only root,
+as the user in the Containerfile, and can write only to /data and /tmp. The script tests the health
+check, the setup page, creating an organization, sending a message, and stopping. It also boots
+systemd in such a root, and tests the service that `tertulia init --systemd` installs.
 
 `deploy/roots.py` lists what this script requires.
 """
@@ -34,19 +34,20 @@ from roots import (
     answer,
     arguments_of,
     booted,
+    create_organization,
     entered,
-    found_organization,
     key_of,
     network_environment,
     program,
     require,
     send_message,
+    separate_network,
     wait_for,
 )
 
 
 def steps(text: str) -> Iterator[tuple[str, str]]:
-    """The instructions, each with what follows it."""
+    """Yield the instructions, each with its arguments."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     for line in "\n".join(lines).replace("\\\n", " ").splitlines():
         word, _, rest = line.strip().partition(" ")
@@ -68,14 +69,14 @@ class Builder:
         return self._stages[-1]
 
     def run(self, text: str) -> Stage:
-        """The last stage."""
+        """Run the instructions, and return the last stage."""
         for word, rest in steps(text):
             print(f"-- {word} {rest}", flush=True)
             getattr(self, f"_{word.lower()}")(rest)
         return self.last
 
     def _arg(self, _: str) -> None:
-        """The base: it is the distribution's packages here."""
+        """Ignore the base image: the distribution's packages are used instead."""
 
     def _from(self, rest: str) -> None:
         name = rest.split()[-1] if " AS " in rest else f"stage-{len(self._stages)}"
@@ -127,7 +128,9 @@ class Builder:
 
     def _expose(self, rest: str) -> None:
         if rest != str(PORT):
-            raise SystemExit(f"EXPOSE {rest}: this looks at port {PORT}")
+            raise SystemExit(
+                f"EXPOSE {rest}, but TRY_PORT={PORT}: use the port in the Containerfile"
+            )
 
     def _stopsignal(self, rest: str) -> None:
         self.last.stop = getattr(signal, rest)
@@ -143,7 +146,7 @@ class Builder:
 
 
 def _ignored(directory: str, names: list[str]) -> list[str]:
-    """What .dockerignore names, below a directory that is copied."""
+    """Return the names in a copied directory that .dockerignore excludes."""
     above = Path(directory).relative_to(HERE) if Path(directory).is_relative_to(HERE) else None
     if above is None:
         return []
@@ -155,8 +158,8 @@ def _ignored(directory: str, names: list[str]) -> list[str]:
 
 
 def try_container(builder: Builder, stage: Stage) -> None:
-    """Start what the Containerfile starts, and look at it."""
-    with entered(stage, builder.bound, network=False) as enter:
+    """Start the server as the Containerfile does, and test it."""
+    with separate_network(), entered(stage, builder.bound, network=False) as enter:
         root = str(stage.root)
         data = builder.into / "data"
         shutil.rmtree(data, ignore_errors=True)
@@ -174,37 +177,37 @@ def try_container(builder: Builder, stage: Stage) -> None:
                 subprocess.run(["mount", *words, at], check=True)
                 if "remount,bind,ro" not in words:
                     done.append(at)
-            _look_at(enter, stage, builder.into / "log")
+            _test(enter, stage, builder.into / "log")
         finally:
             for at in reversed(done):
                 subprocess.run(["umount", "-l", at], check=True)
 
 
-def _look_at(enter: Enter, stage: Stage, log: Path) -> None:
+def _test(enter: Enter, stage: Stage, log: Path) -> None:
     touched = enter(["/usr/bin/touch", "/opt/tertulia/x"], stage)
-    require(touched.returncode != 0, "the root cannot be written")
+    require(touched.returncode != 0, "the root file system is read-only")
     commands: list[tuple[list[str], int]] = [([], 1), (["--workers", "2"], 2)]
     for more, workers in commands:
-        with log.open("wb") as said:
+        with log.open("wb") as output:
             words = enter.words([*stage.entry, *stage.command, *more], stage)
-            # As in a container: a number space of its own, whose first process is the entry point.
+            # As in a container: a separate PID namespace, whose first process is the entry point.
             process = subprocess.Popen(
                 [program("unshare"), "--pid", "--fork", "--kill-child=KILL", *words],
                 env=stage.environment,
-                stdout=said,
+                stdout=output,
                 stderr=subprocess.STDOUT,
             )
         try:
             wait_for(log, process, r"Tertulia is (ready|waiting) at")
             require(enter(stage.health, stage).returncode == 0, f"healthy, {workers} processes")
             if workers == 1:
-                found_organization(wait_for(log, process, r"(?<=/setup\?code=)\S+"))
+                create_organization(wait_for(log, process, r"(?<=/setup\?code=)\S+"))
                 wait_for(log, process, r"Tertulia is ready at")
             require(answer("/ready")[0] == 200, "ready")
             send_message("hello", key_of("ann@example.com"))
         finally:
             children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-            for child in children:  # The entry point, the first of its numbers.
+            for child in children:  # The entry point, which has PID 1.
                 os.kill(int(child), stage.stop)
             began = time.monotonic()
             try:
@@ -212,12 +215,12 @@ def _look_at(enter: Enter, stage: Stage, log: Path) -> None:
             except subprocess.TimeoutExpired:
                 process.kill()
                 raise
-        require(code == 0, f"it ended with code {code}, {time.monotonic() - began:.1f} s after")
+        require(code == 0, f"it stops with code {code} after {time.monotonic() - began:.1f} s")
         require("Traceback" not in log.read_text(), "no mistake in its log")
 
 
 def try_units(builder: Builder, stage: Stage) -> None:
-    """Let systemd read the files that are for it."""
+    """Let systemd verify the unit files."""
     units = stage.root / "etc/systemd/system"
     with entered(stage, builder.bound, network=True) as enter:
         wanted = (
@@ -230,11 +233,11 @@ def try_units(builder: Builder, stage: Stage) -> None:
         own = Stage("", stage.root)
         paths = [f"/etc/systemd/system/tertulia.{kind}" for kind in ("service", "socket")]
         verified = enter(["systemd-analyze", "verify", *paths], own)
-        require(verified.returncode == 0, "systemd reads the units")
+        require(verified.returncode == 0, "the unit files are valid")
         rated = enter(
             ["systemd-analyze", "security", "--offline=yes", "--threshold=20", paths[0]], own
         )
-        require(rated.returncode == 0, "systemd finds it hardened (exposure of 2.0 at most)")
+        require(rated.returncode == 0, "systemd rates its exposure as 2.0 at most")
     try_service(builder, stage)
 
 
@@ -248,7 +251,7 @@ tls_key = "/etc/chat/key.pem"
 
 
 def try_service(builder: Builder, stage: Stage) -> None:
-    """Boot systemd, and let it run what `tertulia init --systemd` installs."""
+    """Boot systemd, and test the service that `tertulia init --systemd` installs."""
     own, where = Stage("", stage.root), ("--data-dir", "/srv/chat")
     with entered(stage, builder.bound, network=True) as enter:
         line = "apt-get install -qq -y --no-install-recommends dbus passwd openssl curl >/dev/null"
@@ -257,7 +260,7 @@ def try_service(builder: Builder, stage: Stage) -> None:
             (stage.root / "etc" / directory).mkdir(mode=0o700, exist_ok=True)
         (stage.root / "etc/tertulia/tertulia.toml").write_text(SETTINGS)
         enter(["/bin/sh", "-ec", CERTIFICATE], own).check_returncode()
-    with booted(stage) as inside:
+    with booted(own) as inside:
         who = ("--org", "Café", "--email", "ann@example.com", "--full-name", "Ann")
         config = ("--config", "/etc/tertulia/tertulia.toml")
         init = ("/opt/tertulia/bin/tertulia", "init", "--systemd", "--yes", *where, *config)
@@ -287,7 +290,7 @@ def try_service(builder: Builder, stage: Stage) -> None:
         first = serving()
         status = inside("cat", f"/proc/{first}/status").stdout
         user = inside("id", "-u", "tertulia").stdout.strip()
-        require(f"Uid:\t{user}\t{user}" in status and user != "0", "as its own user")
+        require(f"Uid:\t{user}\t{user}" in status and user != "0", "it runs as its own user")
         for path, can in (
             ("/srv/backups/x", True),
             ("/srv/chat/x", True),
@@ -307,7 +310,7 @@ def try_service(builder: Builder, stage: Stage) -> None:
         deadline = time.monotonic() + SECONDS
         while serving() in {first, "0"} and time.monotonic() < deadline:
             time.sleep(0.5)  # Another process can only be polled.
-        require(serving() != first, "and the service restarted with it")
+        require(serving() != first, "the service restarts with it")
         require(inside(*ready).returncode == 0, "it's ready again")
         again = inside(*init)
         require(again.returncode == 0, "init --systemd again updates the service")
@@ -328,7 +331,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--again", action="store_true", help="try once more what --keep left, without its steps"
+        "--again",
+        action="store_true",
+        help="test the roots that --keep left, without running the steps",
     )
     arguments = arguments_of(parser, "/var/tmp/tertulia-try")
     builder = Builder(arguments)
@@ -341,7 +346,7 @@ def main() -> None:
     finally:
         if not arguments.keep:
             shutil.rmtree(arguments.into, ignore_errors=True)
-    print("All of it works.")
+    print("All checks passed.")
 
 
 if __name__ == "__main__":

@@ -220,7 +220,7 @@ def _dress(page: Page, look: Look, size: dict[str, int]) -> None:
     page.evaluate("(dir) => (document.documentElement.dir = dir)", "rtl" if look.rtl else "ltr")
     if page.viewport_size != size:
         page.set_viewport_size(size)
-    # What is laid out by script is laid out anew.
+    # Parts that scripts size are laid out again.
     page.evaluate("dispatchEvent(new Event('resize'))")
     page.wait_for_timeout(60)
 

@@ -26,8 +26,8 @@ class View:
 
     name: str
     at: str
-    """A fragment of the client's, with names of channels in braces; with a slash before it, a page
-    of its own."""
+    """A fragment of the client's, with names of channels in braces; with a slash before it, its own
+    page."""
     steps: tuple[Step, ...] = ()
     who: str | None = OWNER
     """Who is signed in; None: nobody."""
@@ -65,7 +65,7 @@ def written(text: str) -> Callable[[Page], None]:
     """Something that is not sent."""
 
     def write(page: Page) -> None:
-        page.get_by_role("textbox", name=re.compile("^Write to")).last.fill(text)
+        page.get_by_role("textbox", name=re.compile("^Message ")).last.fill(text)
 
     return write
 
@@ -178,6 +178,9 @@ LUNCH, MILK, LIST, DOUGH, OVEN, CAKE, GRINDER, BAR = (
 VIEWS: Final = (
     View("inbox", "inbox"),
     View("recent", "recent"),
+    View("inbox-channels", "inbox", (("button", "^By channel"), "j", "j", "x")),
+    View("catch-up", "catch-up"),
+    View("file-list", "files"),
     View("feed", "feed"),
     View("mentions", "narrow/is/mentioned"),
     View("starred", "narrow/is/starred"),
@@ -187,7 +190,7 @@ VIEWS: Final = (
     View("search-nothing", "narrow/search/zeppelin"),
     View("drafts", "drafts"),
     View("scheduled", "scheduled"),
-    View("reminders", "reminders"),
+    View("later", "later"),
     View("unknown", "nowhere"),
     View("channel", "narrow/channel/{kitchen}"),
     View("topic", TOPIC),
@@ -212,24 +215,41 @@ VIEWS: Final = (
     View("pointer-channel", "inbox", (pressed("#side [data-side]", "right"),), on=("wide",)),
     View("told", TOPIC, (menu_of_message, ("menuitem", "^Copy link"))),
     View("topic-menu", TOPIC, (("button", "Topic actions"),)),
+    View(
+        "beside", TOPIC, (("button", "Topic actions"), ("menuitem", "^Open beside")), on=("wide",)
+    ),
     View("topic-policy", TOPIC, (("button", "Topic notifications"),)),
     View("channel-menu", "narrow/channel/{kitchen}", (("button", "Channel actions"),)),
     View("new-message", "inbox", (("button", "^New message"),)),
     View("writing", LUNCH, (written("**Soup** today: @**topic**\n\n- leek\n- barley"),)),
     View("files", MILK, (attached, written("The prices"))),
     View("preview", LIST, (written("**Soup**, `now`"), ("button", "^Preview"))),
-    View("writing-menu", DOUGH, (("button", "^More$"),)),
+    View(
+        "writing-menu",
+        DOUGH,
+        (
+            written(""),
+            ("button", "^More$"),
+        ),
+    ),
     View("send-later", OVEN, (written("Soup"), ("button", "^Send later"))),
     View(
         "schedule",
         CAKE,
-        (written("Soup"), ("button", "^Send later"), ("menuitem", "Custom time")),
+        (written("Soup"), ("button", "^Schedule message"), ("menuitem", "Custom time")),
     ),
-    View("poll", DOUGH, (("button", "^More$"), ("menuitem", "^Poll"))),
-    View("time", DOUGH, (("button", "^More$"), ("menuitem", "^Time"))),
-    View("snippets", DOUGH, (("button", "^More$"), ("menuitem", "snippets"))),
-    View("voice-note", DOUGH, (("button", "^Record a voice note"),)),
-    View("to-do", DOUGH, (("button", "^More$"), ("menuitem", "^To-do"))),
+    View("poll", DOUGH, (written(""), ("button", "^More$"), ("menuitem", "^Poll"))),
+    View("time", DOUGH, (written(""), ("button", "^More$"), ("menuitem", "^Time"))),
+    View("snippets", DOUGH, (written(""), ("button", "^More$"), ("menuitem", "snippets"))),
+    View(
+        "voice-note",
+        DOUGH,
+        (
+            written(""),
+            ("button", "^Record a voice note"),
+        ),
+    ),
+    View("to-do", DOUGH, (written(""), ("button", "^More$"), ("menuitem", "^To-do"))),
     View("call-menu", DOUGH, (("button", "^Start a call"),)),
     View("gifs", DOUGH, (animated_pictures, ("button", "^Animated picture"))),
     View("completions", GRINDER, (written("@ma"),)),

@@ -1,5 +1,5 @@
-"""Fast requests to an application in the same process: tests send tens of thousands, and most of
-the time would go to the HTTP client."""
+"""Fast requests to an application in the same process. Tests send tens of thousands, and an HTTP
+client would take most of the time."""
 
 import base64
 import re
@@ -51,9 +51,9 @@ async def called(
     values: Mapping[str, str],
     auth: tuple[str, str] | None,
 ) -> httpx.Response | None:
-    """Return the response that the client would get, with these values in the query of a GET or
-    HEAD, otherwise as a form. None if the client has to do it: if it has cookies with a path, if
-    the path needs quoting, or if the application isn't in this process."""
+    """Return the response that the client would get. `values` go into the query of a GET or HEAD,
+    otherwise into a form. Return None if the client has to send the request: if it has cookies with
+    a path, if the path needs quoting, or if the application isn't in this process."""
     transport = http._transport
     if type(transport) is not httpx.ASGITransport or not _PLAIN.fullmatch(path):
         return None
@@ -89,8 +89,8 @@ def _defaults(http: httpx.AsyncClient) -> list[tuple[bytes, bytes]]:
 
 
 def _cookies(http: httpx.AsyncClient) -> list[tuple[bytes, bytes]] | None:
-    """The Cookie header of a client that sends all cookies to the whole site, or None if it has
-    others."""
+    """Return the Cookie header of a client that sends all cookies to the whole site, or None if it
+    has other cookies."""
     sent = []
     for cookie in http.cookies.jar:
         is_plain = cookie.path == "/" and cookie.domain == http.base_url.host

@@ -1,4 +1,4 @@
-"""An authenticator with passkeys, as browsers use one."""
+"""An authenticator with passkeys that behaves like a browser's."""
 
 import base64
 import hashlib
@@ -25,19 +25,19 @@ class Authenticator:
     origin: str = "http://chat.test"
     host: str = "chat.test"
     verifies: bool = True
-    """Whether it verifies its person."""
+    """Whether it verifies the person who uses it."""
     count: int = 0
-    """How often it was used."""
+    """The number of times that it was used."""
     counts: bool = True
     credential_id: bytes = field(default_factory=lambda: secrets.token_bytes(16))
     key: ec.EllipticCurvePrivateKey = field(
         default_factory=lambda: ec.generate_private_key(ec.SECP256R1())
     )
     handle: str = ""
-    """The account that it's for, as the server named it."""
+    """The server's ID of the account that the passkey is for."""
 
     def created(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The answer to `navigator.credentials.create`."""
+        """Return the response to `navigator.credentials.create`."""
         self.handle = options["user"]["id"]
         numbers = self.key.public_key().public_numbers()
         public = {
@@ -59,7 +59,7 @@ class Authenticator:
         )
 
     def answered(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The answer to `navigator.credentials.get`."""
+        """Return the response to `navigator.credentials.get`."""
         self.count += self.counts
         client, data = self._client("webauthn.get", options), self._data()
         signed = data + hashlib.sha256(client).digest()

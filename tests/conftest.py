@@ -20,7 +20,7 @@ _MEMORY = Path("/dev/shm")
 _BY_DATABASE = {"database_url", "shared_database_url"}
 """Fixtures that run a test on each kind of database."""
 _ENOUGH_MEMORY = 2 << 30
-"""Bytes: ten times what a whole run needs at a time."""
+"""Ten times the memory that a whole run needs at a time, in bytes."""
 
 shortcuts.take()
 # Most objects live until the end, so traverse them for garbage less often.
@@ -175,6 +175,20 @@ def bucket(s3_server: s3.S3Server) -> Iterator[s3.S3Server]:
 def clock() -> TestClock:
     """A clock that the test sets forward."""
     return TestClock()
+
+
+@pytest.fixture
+def no_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes run no jobs, whose commits come at any time: for tests that count or stop commits."""
+    monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda *_: ())
+
+
+@pytest.fixture
+def patient_writer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests wait for the writer however long it waits for the database: for tests that stop
+    commits or reload the state."""
+    monkeypatch.setattr("tertulia.log.health.BEGIN_SECONDS", 60)
+    monkeypatch.setattr("tertulia.log.requests.BEGIN_SECONDS", 60)
 
 
 @pytest.fixture

@@ -83,7 +83,8 @@ def is_empty(config: Config) -> bool:
 
 
 NEW_SECONDS = 10.0
-"""How long an organization counts as new: no test depends on such a small age of accounts."""
+"""The age in seconds up to which an organization counts as new. No test depends on such a small age
+of accounts."""
 
 
 class _Original(NamedTuple):
@@ -94,9 +95,9 @@ class _Original(NamedTuple):
     content: str
     """The content of a PostgreSQL database."""
     said: Any
-    """What `make` returned."""
+    """The result of `make`."""
     made: float
-    """When, by `time.monotonic`."""
+    """The time when it was created, by `time.monotonic`."""
 
 
 _originals: dict[tuple[Hashable, bool], _Original] = {}
@@ -105,16 +106,16 @@ _originals: dict[tuple[Hashable, bool], _Original] = {}
 async def copied(
     config: Config, make: Callable[[Config], Awaitable[T]], *, seconds: float = math.inf
 ) -> T:
-    """Apply `make` to the configured, empty database and directory. It runs once for each kind of
-    database. Later calls copy its result unless it's older than this many seconds. Return what
-    `make` returned."""
+    """Apply `make` to the configured, empty database and directory, and return its result. It runs
+    once for each kind of database. Later calls copy the result unless it's older than this many
+    seconds."""
     original = _copied(config, make, seconds)
     return original.said if original is not None else _keep(config, make, await make(config))
 
 
 def copied_as(name: str, config: Config, make: Callable[[], T]) -> T:
-    """The same for an organization that is always made the same way under this name. Its age is as
-    if it had just been made."""
+    """Like `copied`, for an organization that is always made the same way under this name. Its age
+    is as if it had just been made."""
     original = _copied(config, name, NEW_SECONDS)
     return original.said if original is not None else _keep(config, name, make())
 

@@ -10,7 +10,7 @@ from tests.support import Organization
 
 
 class CollectingTransport:
-    """A transport that keeps the emails that it's given."""
+    """A transport that keeps all emails."""
 
     def __init__(self) -> None:
         self.letters: list[RenderedMail] = []
@@ -38,7 +38,7 @@ async def due_emails(org: Organization) -> list[RenderedMail]:
 
 
 def link_path(letter: RenderedMail) -> str:
-    """The path of the link in the email."""
+    """Return the path of the link in the email."""
     (found,) = re.findall(r"http://chat\.test(/(?:join|confirm|reset|login/link)/\S+)", letter.text)
     assert f'href="http://chat.test{found}"' in letter.html
     path: str = found

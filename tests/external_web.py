@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from tertulia.outbound.addresses import Address, is_public
-from tertulia.outbound.http_client import AT_ONCE, Web
+from tertulia.outbound.http_client import MAX_CONCURRENT, Web
 
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
@@ -73,15 +73,15 @@ class ExternalWeb:
         """The URL of a path."""
         return f"{self.scheme}://{host}:{self.port}{path}"
 
-    def web(self, *ports: int, at_once: int = AT_ONCE, keeps: bool = False) -> Web:
+    def web(self, *ports: int, max_concurrent: int = MAX_CONCURRENT, keeps: bool = False) -> Web:
         """The web as a node sees it: this machine counts as public, and other private addresses
-        don't. `ports` are allowed in addition; `at_once` and `keeps` are passed on."""
+        don't. `ports` are allowed in addition; `max_concurrent` and `keeps` are passed on."""
         return Web(
             f"http://{OWN_HOST}",
             resolve=self._resolve,
             may_ask=_is_here_or_public,
             ports=(80, 443, self.port, *ports),
-            at_once=at_once,
+            max_concurrent=max_concurrent,
             keeps=keeps,
         )
 

@@ -1,4 +1,4 @@
-"""A real directory: OpenLDAP's `slapd`, on this machine."""
+"""A real LDAP directory: OpenLDAP's `slapd`, on this machine."""
 
 import shutil
 import socket
@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.server import free_port
 from tests.tls import Authority
 
 BASE = "dc=example,dc=com"
@@ -55,7 +56,7 @@ attributetype ( 1.2.840.113556.1.4.35 NAME 'thumbnailPhoto'
 objectclass ( 1.2.840.113556.1.5.9 NAME 'user' AUXILIARY MAY ( userAccountControl $
   accountExpires $ objectGUID $ sAMAccountName $ userPrincipalName $ thumbnailPhoto ) )
 """
-"""What people have in Active Directory, for OpenLDAP."""
+"""Active Directory's attributes of people, for OpenLDAP."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class LdapServer:
     secure_url: str
 
     def table(self, **more: Any) -> dict[str, Any]:
-        """The table `[[sign_in]]` for it."""
+        """Return the table `[[sign_in]]` for this directory."""
         return {
             "name": "company",
             "kind": "ldap",
@@ -119,14 +120,14 @@ def ldap_server(authority: Authority, place: Path, options: str = "") -> Iterato
     values = {"base": BASE, "root": ROOT, "password": ROOT_PASSWORD, "options": options}
     schema = {"schema": "/etc/ldap/schema", "active_directory": _ACTIVE_DIRECTORY}
     config.write_text(_CONFIG.format(place=place, **schema, **values))
-    plain, secure = _free_port(), _free_port()
+    plain, secure = free_port(), free_port()
     urls = [f"ldap://127.0.0.1:{plain}", f"ldaps://localhost:{secure}"]
     process = subprocess.Popen(
         [_SLAPD, "-d", "0", "-h", f"{urls[0]} ldaps://127.0.0.1:{secure}", "-f", config],
         stderr=subprocess.DEVNULL,
     )
     try:
-        until = time.monotonic() + 30
+        until = time.monotonic() + 60
         while True:
             try:
                 socket.create_connection(("127.0.0.1", secure), 1).close()
@@ -142,10 +143,4 @@ def ldap_server(authority: Authority, place: Path, options: str = "") -> Iterato
         yield server
     finally:
         process.terminate()
-        process.wait(10)
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+        process.wait(60)

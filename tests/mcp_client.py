@@ -28,7 +28,7 @@ class AgentClient:
         return {tool.name for tool in (await self.client.list_tools()).tools}
 
     async def use(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """The tool's result. The client checks it against the tool's schema."""
+        """Return the tool's result. The client checks it against the tool's schema."""
         result = await self.client.call_tool(tool, arguments)
         assert not result.is_error, result.content
         before, data, after = (block.text for block in result.content)  # type: ignore[union-attr]
@@ -41,7 +41,7 @@ class AgentClient:
         return found
 
     async def refused(self, tool: str, **arguments: Any) -> str:
-        """The message of the tool's error."""
+        """Return the message of the tool's error."""
         result = await self.client.call_tool(tool, arguments)
         assert result.is_error, result.structured_content
         (block,) = result.content

@@ -1,6 +1,7 @@
 """Several nodes of an organization in one process, and clients whose requests are distributed over
 them."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ class Balancer(httpx.AsyncBaseTransport):
     def __init__(self, nodes: Sequence[Organization]) -> None:
         self.nodes = nodes
         self.to = 0
-        """The node's number."""
+        """The number of the node."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         transport = self.nodes[self.to % len(self.nodes)].http._transport
@@ -46,7 +47,7 @@ class Cluster:
     nodes: list[Organization] = field(default_factory=list)
 
     def client(self, name: str = "ben", *, keeps_cookies: bool = True) -> Client:
-        """A client of this account, or of none if the name is empty."""
+        """Return a client of this account, or one without an account if the name is empty."""
         balancer = Balancer(self.nodes)
         http = httpx.AsyncClient(transport=balancer, base_url="http://chat.test")
         if not keeps_cookies:
@@ -61,7 +62,7 @@ class Cluster:
 async def cluster(
     config: Config, count: int, elapsed: Callable[[], float] | None = None
 ) -> AsyncIterator[Cluster]:
-    """Run this many nodes on the configured, empty database."""
+    """Run this many nodes on the configured, empty database. They hear each other."""
     async with AsyncExitStack() as stack:
         first = new_organization(config, elapsed=elapsed, others=[Newcomer("ben")])
         found = Cluster([await stack.enter_async_context(first)])
@@ -69,4 +70,27 @@ async def cluster(
             found.nodes.append(
                 await stack.enter_async_context(open_organization(config, elapsed=elapsed))
             )
+        if config.database_url:
+            for node in found.nodes:
+                await _hears(node)
         yield found
+
+
+async def _hears(node: Organization) -> None:
+    """Return when the node hears messages: it listens on a connection that it opens after it has
+    started, and what others tell before then is lost."""
+    messages, heard = node.node.delivery.peer_messages, list[str]()
+    on_text = messages.on_text
+
+    def noticed(text: str) -> None:
+        heard.append(text)
+        on_text(text)
+
+    messages.on_text = noticed  # type: ignore[method-assign]
+    try:
+        async with asyncio.timeout(60):
+            while "are you there?" not in heard:
+                await node.node.log.store.send_to_peers(["are you there?"])
+                await asyncio.sleep(0.01)
+    finally:
+        del messages.on_text

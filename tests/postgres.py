@@ -68,7 +68,7 @@ def _prepared(url: str) -> Iterator[str]:
         connection.execute("SET client_min_messages TO error")
         # A transaction that a test leaves open fails the test instead of blocking forever.
         connection.execute("SET lock_timeout TO '60s'")
-        # No fsync: no test can look for what is lost when the machine stops.
+        # No fsync: no test can check which data is lost when the machine stops.
         for setting in ("fsync", "synchronous_commit", "full_page_writes", "jit"):
             connection.execute(f"ALTER SYSTEM SET {setting} = off".encode())
         connection.execute("SELECT pg_reload_conf()")
@@ -243,7 +243,7 @@ _KEPT_AT_MOST = 8
 _ENDING_SECONDS = 0.2
 _NOTHING = pq.PGconn.connect_start(b"host=/nowhere")
 _NOTHING.finish()
-"""What a connection has that was kept: it is closed."""
+"""A closed connection, which replaces one that was kept."""
 
 
 def _new_name() -> str:

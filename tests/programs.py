@@ -175,6 +175,7 @@ def _serve(requests: socket.socket) -> None:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     emoji.codes_by_name()  # This takes as long as the rest of a start.
+    be_patient()
     signal.signal(signal.SIGCHLD, _reap)
     gc.collect()
     gc.freeze()
@@ -189,6 +190,20 @@ def _serve(requests: socket.socket) -> None:
         requests.close()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         _watch(json.loads(request), *files)
+
+
+def be_patient() -> None:
+    """Give up later than a server does, since the machine may be busy with other tests."""
+    from tertulia.markup import worker_rendering
+    from tertulia.store import readers
+    from tertulia.wire.metrics import families, page
+
+    # A search of a few messages may take a second.
+    readers.SEARCH_SECONDS = 30.0
+    # The process that highlights code may need five seconds to start.
+    worker_rendering.MAX_WAIT = 60.0  # type: ignore[misc]
+    # Metrics that take longer than a second are left out.
+    families.WAITING_SECONDS = page.ANSWER_SECONDS = 60.0  # type: ignore[misc]
 
 
 def _reap(_: int, __: FrameType | None) -> None:

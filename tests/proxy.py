@@ -24,7 +24,7 @@ _CHUNK = 65536
 
 
 class Fault(enum.Enum):
-    """What happens to a connection when a client sends certain bytes."""
+    """The fault of a connection when a client sends certain bytes."""
 
     CUT_BEFORE = "cut before"
     """The connection is cut, and the server never gets the bytes."""

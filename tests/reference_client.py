@@ -131,7 +131,12 @@ class ReferenceClient:
         """Its state of the organization."""
         return {
             "users": self.users,
-            "own": self.own,
+            # Own avatars of Gravatar's come with the snapshot, but in events clients compute them.
+            "own": {
+                name: value
+                for name, value in self.own.items()
+                if name != "avatar_url" or self.own["avatar_source"] != "G"
+            },
             "settings": self.settings,
             "statuses": self.statuses,
             "profile fields": self.fields,
@@ -472,6 +477,12 @@ class ReferenceClient:
             *("push_token_last_updated_timestamp", "push_registration_error_code"),
         )
         self.devices[str(event["device_id"])] = dict.fromkeys(fields)
+
+    def _device_update(self, event: dict[str, Any]) -> None:
+        changed = {name: event[name] for name in event if name not in {"id", "type", "op"}}
+        device = self.devices[str(changed.pop("device_id"))]
+        assert changed.keys() <= device.keys()
+        device |= changed
 
     def _device_remove(self, event: dict[str, Any]) -> None:
         del self.devices[str(event["device_id"])]

@@ -43,15 +43,15 @@ class Trouble:
     methods: str = "GET HEAD PUT POST DELETE"
     part: str = ""
     times: int = 1_000_000
-    """How many requests fail before the fault ends."""
+    """The number of requests that fail before the fault ends."""
     status: int = 0
     """The status of the response. The request isn't carried out."""
     wait: float = 0
     """Seconds before the response starts."""
     cut: bool = False
-    """The response breaks off within its first chunk."""
+    """Whether the response ends in the middle of its first chunk."""
     short: bool = False
-    """The response contains half of the data and claims to be complete."""
+    """Whether the response contains half of the data and claims to be complete."""
 
 
 _running: list["S3Server"] = []

@@ -1,4 +1,4 @@
-"""An identity provider that speaks SAML 2: its metadata, and responses that xmlsec signs."""
+"""A SAML 2 identity provider: its metadata, and responses signed by xmlsec."""
 
 import base64
 import datetime
@@ -82,7 +82,7 @@ class SamlIdp:
         return _METADATA.format(entity=ENTITY, certificate=body)
 
     def table(self, place: Path, **more: Any) -> dict[str, Any]:
-        """The table `[[sign_in]]` for it."""
+        """Return the table `[[sign_in]]` for this provider."""
         file = place / "metadata.xml"
         file.write_text(self.metadata)
         return {
@@ -94,7 +94,7 @@ class SamlIdp:
         }
 
     def signed(self, xml: str, algorithm: str = "") -> str:
-        """The document with the signature of its root element."""
+        """Return the document with the signature of its root element."""
         from onelogin.saml2.utils import OneLogin_Saml2_Utils
 
         more = {"sign_algorithm": algorithm} if algorithm else {}
@@ -121,10 +121,11 @@ class SamlIdp:
         transport: str = "RSA_OAEP",
         **attributes: str,
     ) -> str:
-        """A response as XML, issued `age` seconds ago, for some `minutes`. `signs` is what
-        is signed: the assertion, the response, both, or nothing. `confirms` is the request that the
-        assertion answers, if it isn't `request_id`. `encrypts_to` is the certificate that the
-        assertion is encrypted for, by the `transport` of its key."""
+        """Return a response as XML, issued `age` seconds ago and valid for some `minutes`. `signs`
+        names the signed parts: the assertion, the response, both, or nothing. `confirms` is the
+        request that the assertion answers, if it isn't `request_id`. `encrypts_to` is the
+        certificate that the assertion is encrypted for, with `transport` as the encryption of its
+        key."""
         now = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=age)
         until = _time(now + datetime.timedelta(minutes=minutes))
         attributes = attributes or {"email": "june@example.com", "displayName": "June Park"}
@@ -175,8 +176,10 @@ class SamlIdp:
         destination: str = LOGOUT,
         issuer: str = ENTITY,
         signs: bool = True,
+        form: bool = False,
     ) -> str:
-        """The URL that a browser brings a logout request to."""
+        """Return the URL with which a browser brings a logout request; with `form`, the request as
+        XML."""
         from onelogin.saml2.utils import OneLogin_Saml2_Utils
 
         now = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=age)
@@ -190,6 +193,8 @@ class SamlIdp:
                 f"<samlp:SessionIndex>{session}</samlp:SessionIndex>" for session in sessions
             ),
         )
+        if form:
+            return xml
         algorithm = "http://www.w3.org/2001/04/xmldsig-more#rsa-sha256"
         query = urlencode(
             {
@@ -205,7 +210,7 @@ class SamlIdp:
 
 
 def encrypted(assertion: str, certificate: str, transport: str) -> str:
-    """The assertion, encrypted for the certificate."""
+    """Return the assertion, encrypted for the certificate."""
     # (They have no types.)
     xmlsec: Any = importlib.import_module("xmlsec")
     etree: Any = importlib.import_module("lxml.etree")
@@ -230,13 +235,13 @@ def encrypted(assertion: str, certificate: str, transport: str) -> str:
 
 
 def message_in(url: str, kind: str = "SAMLRequest") -> ElementTree.Element:
-    """The message in a URL that the browser is sent to."""
+    """Return the message in a URL that the browser is redirected to."""
     (sent,) = parse_qs(urlsplit(url).query)[kind]
     return ElementTree.fromstring(zlib.decompress(base64.b64decode(sent), -15))
 
 
 def request_id_of(url: str) -> str:
-    """The ID of the request in the URL that the browser is sent to."""
+    """Return the ID of the request in the URL that the browser is redirected to."""
     parts = urlsplit(url)
     assert f"{parts.scheme}://{parts.netloc}{parts.path}" == "https://id.example.com/sso"
     request = message_in(url)

@@ -55,7 +55,7 @@ ON_POSTGRESQL = (
     "tests/wire/test_search.py",
     "tests/wire/test_topics.py",
 )
-"""Folders and modules that test what differs on PostgreSQL: SQL of its own, locks, transactions,
+"""Folders and modules that test what differs on PostgreSQL: its SQL, locks, transactions,
 processes. `--quick` runs all of their tests on PostgreSQL."""
 
 WAITING = (

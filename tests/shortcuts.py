@@ -14,14 +14,17 @@ import argon2
 import certifi
 import httpx
 from argon2 import PasswordHasher
+from httpx._config import DEFAULT_TIMEOUT_CONFIG
 from httpx._transports import default
 from starlette import routing
 
+from tertulia.log import health
 from tertulia.markup import markdown
 from tertulia.outbound import http_client
 from tertulia.service.credentials import Vault
-from tertulia.store import readers
+from tertulia.store import database, postgres_connection, store
 from tertulia.wire.http import node, request_head
+from tests import programs
 
 
 def take() -> None:
@@ -45,8 +48,16 @@ def take() -> None:
     httpx.create_ssl_context = _create_ssl_context
     default.create_ssl_context = _create_ssl_context  # type: ignore[attr-defined]  # who imported it
     argon2.PasswordHasher = QuickHasher  # type: ignore[misc,assignment]
-    # On a busy machine, a search of a few messages may take a second.
-    readers.SEARCH_SECONDS = 30.0
+    programs.be_patient()
+    # A node refuses requests if its process gets no turns for ten seconds. It loses a transaction
+    # in which it says nothing for five, and gives up reading after five or ten.
+    health.STALE_SECONDS = 60.0  # type: ignore[misc]
+    writing = database.WRITING._replace(idle=60, transaction=120)
+    store.READ_SECONDS = store.LOG_READ_SECONDS = 60
+    store.WRITING = postgres_connection.WRITING = writing  # type: ignore[attr-defined]
+    # The same for requests of tests to servers, which wait for five seconds otherwise.
+    for part in ("connect", "read", "write", "pool"):
+        setattr(DEFAULT_TIMEOUT_CONFIG, part, 60.0)
 
 
 _create_any_ssl_context = httpx.create_ssl_context

@@ -20,7 +20,7 @@ from tertulia.app.composition import asgi, opened_node
 from tertulia.app.founding import opened_vault
 from tertulia.domain import channel_access
 from tertulia.domain.accounts import users
-from tertulia.domain.organization import realms
+from tertulia.domain.organization import lifecycle
 from tertulia.jobs.registry import due_jobs
 from tertulia.jobs.supervisor import Job
 from tertulia.model.changes import (
@@ -109,12 +109,12 @@ def rows(
                     await test(**shared, **values)
 
         @functools.wraps(test)
-        def at_once(**shared: Any) -> None:
+        def in_turn(**shared: Any) -> None:
             for name, values in zip(called, given, strict=True):
                 with row(*name):
                     test(**shared, **values)
 
-        made: Any = one_by_one if inspect.iscoroutinefunction(test) else at_once
+        made: Any = one_by_one if inspect.iscoroutinefunction(test) else in_turn
         made.__signature__ = signature.replace(parameters=fixtures)
         return cast(Test, made)
 
@@ -362,7 +362,7 @@ def account_created(
             joined_at=int(context.now),
             bot=Bot(kind=BotKind.GENERIC, owner_id=owner_id),
         )
-        return Decision(user, [users.created(context.state, user, credential)])
+        return Decision(user, [users.creation_change(context.state, user, credential)])
 
     return decide
 
@@ -422,7 +422,7 @@ def organization_created(credential: Credential) -> Verb[User]:
     off, so that sent messages aren't updated later."""
 
     def decide(context: CommandContext) -> Decision[User]:
-        decision = without_following(realms.found)(
+        decision = without_following(lifecycle.create)(
             context,
             "Example",
             "00000000-0000-4000-8000-000000000000",
@@ -453,7 +453,7 @@ class _Founding:
 
     async def __call__(self, config: Config) -> None:
         vault = opened_vault(config, create=True)
-        verbs = [organization_created(await vault.credential(realms.FIRST_USER, None))]
+        verbs = [organization_created(await vault.credential(lifecycle.FIRST_USER, None))]
         verbs += [new.joining(await vault.credential(0, None)) for new in self.others]
         databases.initialize(config, verbs, self.clock(), vault.fingerprint)
         vault.close()

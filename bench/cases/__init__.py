@@ -1,6 +1,6 @@
-"""The cases: what is measured, how, and with which targets.
+"""The cases: the lines of the table, with how they're measured and their targets.
 
-To add one, create a module with a `CASE`, and list it in `all.py`.
+To add a case, create a module with a `CASE`, and list it in `all.py`.
 """
 
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""A server with nothing configured, compared with another checkout: what starting it costs, and its
+"""A server with default settings, compared with another checkout: the cost of starting it, and its
 memory at rest. `BASE=DIR` names the checkout."""
 
 import os
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import processes, serving
+from bench.api import HOST
 from bench.arithmetic import Target
-from bench.asking import HOST
 from bench.cases import Case
 from bench.cases.starting import free_port
 from bench.context import Bench
@@ -24,46 +24,46 @@ from bench.report import Line
 SETTLED = 1.0
 """Seconds after the first response."""
 MOST = 1.1
-"""A multiple of the other checkout's."""
+"""The largest allowed multiple of the other checkout's value."""
 PATIENCE = 60.0
 
 
 class _Rest(NamedTuple):
     starting: float
-    """Seconds of processor time until the first response."""
+    """Processor time until the first response, in seconds."""
     memory: float
-    """Bytes."""
+    """In bytes."""
 
 
 def _measure(bench: Bench) -> Iterator[Line]:
     if not (base := os.environ.get("BASE")):
         return
     roots = (serving.ROOT, Path(base).resolve())
-    for root in roots:  # Otherwise, a new checkout compiles its modules at each start.
+    for root in roots:  # Otherwise, a new checkout would compile its modules at each start.
         subprocess.run([sys.executable, "-m", "compileall", "-q", root / "src"], check=True)
-    found: dict[Path, list[_Rest]] = {root: [] for root in roots}
+    rests: dict[Path, list[_Rest]] = {root: [] for root in roots}
     for n, root in enumerate(chain(*[roots] * (3 if bench.quick else 8))):
         directory = bench.directory / f"base-{n}"
-        found[root].append(_started(root, directory))
-    own, other = (found[root] for root in roots)
+        rests[root].append(_started(root, directory))
+    mine, other = (rests[root] for root in roots)
     yield _line(
         "base_start",
         "startup to first response, nothing configured, processor time",
         "ms",
-        [one.starting for one in own],
-        [one.starting for one in other],
+        [rest.starting for rest in mine],
+        [rest.starting for rest in other],
     )
     yield _line(
         "base_memory",
         "idle memory, nothing configured",
         "MiB",
-        [one.memory for one in own],
-        [one.memory for one in other],
+        [rest.memory for rest in mine],
+        [rest.memory for rest in other],
     )
 
 
-def _line(name: str, title: str, unit: str, own: list[float], other: list[float]) -> Line:
-    line = Line(name, title, unit, own, limit=other, limit_title="other checkout")
+def _line(name: str, title: str, unit: str, values: list[float], other: list[float]) -> Line:
+    line = Line(name, title, unit, values, limit=other, limit_title="other checkout")
     line.targets = [Target("of the other", line.of_limit or 0, MOST, "x")]
     return line
 

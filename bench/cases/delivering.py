@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from bench import asking
+from bench import api
 from bench.arithmetic import Target
 from bench.cases import Case
 from bench.context import Bench
@@ -16,7 +16,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
     people = served.made.people
     with bench.bare(served) as bare:
         for channel, count in ((SMALL, 1), (MIDDLE, SIZES[MIDDLE])):
-            send = asking.send(people[0], channel, "waiting")
+            send = api.send(people[0], channel, "waiting")
             for name, server in (("bare", bare), ("ours", served.server)):
                 bench.gather(name, server, people[:count], send)
             result = bench.interleaved(

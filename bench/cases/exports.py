@@ -1,4 +1,4 @@
-"""Exporting an organization: in Zulip's form, and as pages to read without a server."""
+"""Exporting an organization: in Zulip's format, and as pages to read without a server."""
 
 import subprocess
 import sys
@@ -15,15 +15,15 @@ from bench.datasets import COMPANY, OLD_COMPANY, SHAPES
 from bench.report import Line
 from bench.serving import BenchError
 
-FORMS: Final = ("zulip", "html")
-RATE = 5000.0
-"""Messages per second."""
+RATES: Final = {"zulip": 1500.0, "html": 5000.0}
+"""The required rate of each format, in messages per second. Zulip's has a row for each reader of a
+message: 1,200 in this organization."""
 MEMORY = 300 * 2**20
-"""Bytes, with any number of messages."""
+"""The most memory, in bytes, for any number of messages."""
 
 
 def _measure(bench: Bench) -> Iterator[Line]:
-    for form in FORMS:
+    for form in RATES:
         for name in (COMPANY,) if bench.quick else (COMPANY, OLD_COMPANY):
             yield from _lines(bench, form, name)
 
@@ -43,14 +43,14 @@ def _lines(bench: Bench, form: str, name: str) -> Iterator[Line]:
             raise BenchError("the export failed")
         seconds, size = time.monotonic() - began, target.stat().st_size
     title = f"export {messages:,} messages, {form}"
-    if messages == SHAPES[OLD_COMPANY].messages:  # The rest takes as long for a few messages.
+    if messages == SHAPES[OLD_COMPANY].messages:  # The rest takes equally long for a few messages.
         rate = messages / seconds
         yield Line(
             f"export_{form}",
             title,
             "/s",
             [rate],
-            targets=[Target("", rate, RATE, "/s", at_least=True)],
+            targets=[Target("", rate, RATES[form], "/s", at_least=True)],
             more={"bytes": size},
         )
     yield Line(

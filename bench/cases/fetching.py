@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from bench import asking
+from bench import api
 from bench.arithmetic import Target
 from bench.cases import Case
 from bench.context import Bench
@@ -16,11 +16,11 @@ def _measure(bench: Bench) -> Iterator[Line]:
     people = {name: SHAPES[name].people for name in (TEAM, COMPANY)}
     result = bench.interleaved(
         {
-            "empty": lambda: bench.requests(company.server, asking.empty(many)),
-            TEAM: lambda: bench.requests(team.server, asking.register(text)),
-            COMPANY: lambda: bench.requests(company.server, asking.register(many)),
-            "busiest": lambda: bench.requests(company.server, asking.register(busiest)),
-            "users": lambda: bench.requests(company.server, asking.users(many)),
+            "empty": lambda: bench.requests(company.server, api.empty(many)),
+            TEAM: lambda: bench.requests(team.server, api.register(text)),
+            COMPANY: lambda: bench.requests(company.server, api.register(many)),
+            "busiest": lambda: bench.requests(company.server, api.register(busiest)),
+            "users": lambda: bench.requests(company.server, api.users(many)),
         }
     )
     limit = result["empty"].medians()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from statistics import median
 
-from bench import asking
+from bench import api
 from bench.arithmetic import Rounds, Sample, Target, ratios
 from bench.cases import Case
 from bench.context import Bench, Served
@@ -14,7 +14,7 @@ from bench.organization import SMALL
 from bench.report import Line
 
 SAME = 1.1
-"""The ratio up to which something doesn't grow."""
+"""The largest ratio that counts as no growth."""
 
 
 def _measure(bench: Bench) -> Iterator[Line]:
@@ -35,7 +35,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
         _read_everything(item)
     result = bench.interleaved(
         {
-            name: partial(bench.requests, item.server, asking.register(item.made.usual))
+            name: partial(bench.requests, item.server, api.register(item.made.usual))
             for name, item in served.items()
         }
     )
@@ -43,67 +43,68 @@ def _measure(bench: Bench) -> Iterator[Line]:
 
 
 def _read_everything(served: Served) -> None:
-    """Unread messages would make responses larger, and differ between organizations."""
+    """Mark all messages as read, because unread messages would make responses larger and differ
+    between organizations."""
     is_complete = False
     while not is_complete:
-        answer = asking.asked(served.port, asking.read_everything(served.made.usual))
-        is_complete = json.loads(asking.body_of(answer))["complete"]
+        answer = api.asked(served.port, api.read_everything(served.made.usual))
+        is_complete = json.loads(api.body_of(answer))["complete"]
 
 
 def _send(bench: Bench, served: Served, _: str) -> Callable[[], Sample]:
-    request = asking.send(served.made.people[0], SMALL, "growth")
+    request = api.send(served.made.people[0], SMALL, "growth")
     return lambda: bench.requests(served.server, request)
 
 
 def _deliver(bench: Bench, served: Served, name: str) -> Callable[[], Sample]:
     people = served.made.people[:1]
-    send = asking.send(people[0], SMALL, "growth")
+    send = api.send(people[0], SMALL, "growth")
     bench.gather(name, served.server, people, send)
     return lambda: bench.fleet(served.server, name, "bursts")
 
 
 def _read(bench: Bench, served: Served, _: str) -> Callable[[], Sample]:
-    request = asking.newest(served.made.people[0], [])
+    request = api.newest(served.made.people[0], [])
     return lambda: bench.requests(served.server, request)
 
 
-def _messages(name: str, title: str, found: dict[str, Rounds]) -> Line:
+def _messages(name: str, title: str, rounds: dict[str, Rounds]) -> Line:
     few, many = SHAPES[COMPANY].messages, SHAPES[OLD_COMPANY].messages
     title = f"growth: {title}, {many:,} messages compared with {few:,}"
-    line = Line(f"growth_{name}", title, "ms", found["many"].medians(), found["many"].p99())
-    line.limit, line.limit_title = found["few"].medians(), f"with {few:,}"
-    line.cpu, line.generator = found["many"].cpu, found["many"].generator
+    line = Line(f"growth_{name}", title, "ms", rounds["many"].medians(), rounds["many"].p99())
+    line.limit, line.limit_title = rounds["few"].medians(), f"with {few:,}"
+    line.cpu, line.generator = rounds["many"].cpu, rounds["many"].generator
     growth = median(ratios(line.rounds, line.limit))
-    cpu = found["many"].cpu / found["few"].cpu
+    cpu = rounds["many"].cpu / rounds["few"].cpu
     line.targets = [Target("p50", growth, SAME, "x"), Target("CPU", cpu, SAME, "x")]
-    line.more = {"cpu_among_few": found["few"].cpu}
+    line.more = {"cpu_among_few": rounds["few"].cpu}
     return line
 
 
-def _register(found: dict[str, Rounds]) -> Iterator[Line]:
-    """Time per KiB of the response, compared with the company."""
+def _register(rounds: dict[str, Rounds]) -> Iterator[Line]:
+    """Yield the time per KiB of the response, compared with the company."""
 
     def per_kib(name: str) -> list[float]:
-        sizes = (sample.counts["bytes"] / 1024 for sample in found[name].samples)
-        return [took / size for took, size in zip(found[name].medians(), sizes, strict=True)]
+        sizes = (sample.counts["bytes"] / 1024 for sample in rounds[name].samples)
+        return [took / size for took, size in zip(rounds[name].medians(), sizes, strict=True)]
 
     limit = per_kib(COMPANY)
-    for name in found:
+    for name in rounds:
         if name in {COMPANY, TEAM}:
             continue
-        shape, size = SHAPES[name], found[name].samples[0].counts["bytes"]
+        shape, size = SHAPES[name], rounds[name].samples[0].counts["bytes"]
         what = f"{shape.people:,} users, {shape.messages:,} messages, {size / 2**20:.1f} MiB"
         line = Line(f"growth_register_{name}", f"growth: POST /register per KiB, {what}", "µs", [])
         line.rounds = per_kib(name)
         line.limit, line.limit_title = limit, f"with {SHAPES[COMPANY].people:,} users"
-        line.cpu, line.generator = found[name].cpu, found[name].generator
+        line.cpu, line.generator = rounds[name].cpu, rounds[name].generator
         growth = median(ratios(line.rounds, limit))
         line.targets = [Target("", growth, SAME, "x")]
         line.more = {
             "bytes": size,
-            "p50_seconds": median(found[name].medians()),
-            "team_bytes": found[TEAM].samples[0].counts["bytes"],
-            "team_p50_seconds": median(found[TEAM].medians()),
+            "p50_seconds": median(rounds[name].medians()),
+            "team_bytes": rounds[TEAM].samples[0].counts["bytes"],
+            "team_p50_seconds": median(rounds[TEAM].medians()),
         }
         yield line
 

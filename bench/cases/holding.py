@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench import archive, asking, serving
-from bench.asking import BadAnswer
+from bench import api, archive, serving
+from bench.api import BadAnswer
 from bench.cases import Case
 from bench.company import Company, measured, measured_line
 from bench.context import Bench
@@ -38,8 +38,8 @@ def _register(c: Company, person: int, **values: Any) -> Callable[[], Any]:
 
 def _reading(c: Company) -> Iterator[Operation]:
     def compressed() -> None:
-        request = asking.register(c.people[2601])
-        asking.asked(c.server.port, request.replace("\r\n", "\r\nAccept-Encoding: gzip\r\n", 1))
+        request = api.register(c.people[2601])
+        api.asked(c.server.port, request.replace("\r\n", "\r\nAccept-Encoding: gzip\r\n", 1))
 
     get = partial(partial, c.do)
     page = partial(partial, c.page)
@@ -272,10 +272,11 @@ def _running(c: Company) -> Iterator[Operation]:
 
 
 def _bytes(c: Company) -> Iterator[Operation]:
-    """Operations whose work grows with the bytes of a request, or with the number of records."""
+    """Yield the operations whose work grows with the bytes of a request, or with the number of
+    records."""
 
     def refused(operation: Callable[..., Any], *arguments: Any, **values: Any) -> None:
-        with suppress(BadAnswer):  # How long the server takes to refuse it counts.
+        with suppress(BadAnswer):  # The time that the server takes to refuse it counts.
             operation(*arguments, **values)
 
     def form(of: str, size: int) -> Callable[[], Any]:
@@ -313,7 +314,7 @@ def _bytes(c: Company) -> Iterator[Operation]:
 
 def _post(c: Company, target: str, media_type: str, body: str) -> None:
     """Send a large body as the owner."""
-    asking.asked(
+    api.asked(
         c.server.port,
         f"POST /api/v1{target} HTTP/1.1\r\nHost: localhost\r\nAuthorization: {c.owner}\r\n"
         f"Content-Type: {media_type}\r\nContent-Length: {len(body)}\r\n\r\n{body}",

@@ -1,7 +1,8 @@
-"""Importing exports of each kind, and continuing after the process was killed.
+"""Importing exports of each kind, continuing after the process was killed, and how long others wait
+during an import into their organization.
 
-`MESSAGES=1000000` imports that many of each kind, and `KIND=slack` only that kind. Each large
-import is killed halfway and continued, so it isn't compared with one that wasn't.
+With `MESSAGES=1000000`, that many messages of each kind are imported. `KIND=slack` selects a kind.
+Each large import is killed halfway and continued, so it isn't compared with an uninterrupted one.
 """
 
 import hashlib
@@ -15,6 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import msgspec
@@ -22,7 +24,9 @@ import msgspec
 from bench import processes
 from bench.arithmetic import Target
 from bench.cases import Case
+from bench.company import Waits
 from bench.context import Bench
+from bench.datasets import COMPANY
 from bench.importing import KINDS
 from bench.report import Line
 from tertulia.service.config import Config
@@ -31,23 +35,29 @@ from tertulia.store.store import database_at
 
 MESSAGES = 200_000
 QUICK_MESSAGES = 20_000
+QUIET_SECONDS = 3.0
 COMPARED = 200_000
-"""The most messages that are imported twice, to compare."""
+"""The most messages that are imported twice for comparison."""
 RATE = 5000.0
-"""Messages per second."""
+"""The required rate, in messages per second."""
 MEMORY = 300 * 2**20
-"""Bytes of all its processes."""
+"""The most memory of all of the import's processes, in bytes."""
+OTHERS = 0.25
+"""The longest time that another client may wait, in seconds."""
 
 
 def _measure(bench: Bench) -> Iterator[Line]:
     usual = QUICK_MESSAGES if bench.quick else MESSAGES
     messages = int(os.environ.get("MESSAGES") or usual)
-    for kind in [one for one in KINDS if one == os.environ.get("KIND", one)]:
+    for kind in [kind for kind in KINDS if kind == os.environ.get("KIND", kind)]:
         with _written_export(bench.directory / "export", kind, messages) as export:
             if messages > COMPARED:
                 yield from _large(bench, kind, export, messages)
             else:
                 yield from _compared(bench, kind, export, messages)
+    kind = os.environ.get("KIND", next(iter(KINDS)))
+    with _written_export(bench.directory / "export", kind, QUICK_MESSAGES) as export:
+        yield from _beside(bench, kind, export)
 
 
 def _large(bench: Bench, kind: str, export: Path, messages: int) -> Iterator[Line]:
@@ -57,7 +67,7 @@ def _large(bench: Bench, kind: str, export: Path, messages: int) -> Iterator[Lin
         before = time.monotonic() - began
         figures, second = _run(config, kind, export)
         figures["seconds"] += before
-        # That of the killed process isn't known.
+        # The memory of the killed process isn't known.
         figures["cpu"] = figures["others_cpu"] = math.nan
         is_all = _count(config) == messages == figures["imported"]["messages"]
     yield from _lines(kind, messages, figures, max(first, second), is_all)
@@ -76,6 +86,27 @@ def _compared(bench: Bench, kind: str, export: Path, messages: int) -> Iterator[
         ]
         is_equal = _digest(config) == whole and reports[0] == reports[1]
     yield from _lines(kind, messages, figures, peak, is_equal)
+
+
+def _beside(bench: Bench, kind: str, export: Path) -> Iterator[Line]:
+    """Import into an organization in use."""
+    with bench.fresh(COMPANY) as served:
+        with Waits(served.port, served.made.people) as before:
+            time.sleep(QUIET_SECONDS)  # The other thread measures waits without an import.
+        with Waits(served.port, served.made.people) as others:
+            figures, _ = _run(served.made.config, kind, export)
+    for what, waits in others.waits.items():
+        line = Line(
+            f"import_beside_{what.removeprefix('a ')}",
+            f"{what} while {QUICK_MESSAGES:,} messages are imported, {kind}",
+            "ms",
+            [median(waits)],
+        )
+        line.limit, line.limit_title = [median(before.waits[what])], "without an import"
+        line.p99 = sorted(waits)[len(waits) * 99 // 100]
+        line.targets = [Target("longest", max(waits), OTHERS, "ms")]
+        line.more = {"imported_per_second": QUICK_MESSAGES / figures["seconds"]}
+        yield line
 
 
 def _lines(
@@ -127,7 +158,7 @@ def _started(config: Config, kind: str, export: Path) -> "subprocess.Popen[str]"
 
 
 def _run(config: Config, kind: str, export: Path) -> tuple[dict[str, Any], int]:
-    """Import everything. Return what the process printed, and its peak memory in bytes."""
+    """Import everything. Return the process's result, and its peak memory in bytes."""
     process = _started(config, kind, export)
     peak = processes.family_peak(process)
     output, _ = process.communicate()
@@ -137,7 +168,7 @@ def _run(config: Config, kind: str, export: Path) -> tuple[dict[str, Any], int]:
 
 
 def _killed(config: Config, kind: str, export: Path, messages: int) -> int:
-    """Import about that many messages, and kill the process. Return its peak memory in bytes."""
+    """Import about this many messages, and kill the process. Return its peak memory in bytes."""
     process = _started(config, kind, export)
     peak = processes.family_peak(process, lambda: _written(config) >= messages)
     process.kill()
@@ -158,14 +189,14 @@ def _written(config: Config) -> int:
 
 
 def _count(config: Config) -> int:
-    """Return the number of messages but the report."""
+    """Return the number of messages without the report."""
     database = database_at(config.data_path, config.database_url)
-    with closing(database.connect(readonly=True, limits=LONG)) as one:
-        return int(one.query("SELECT count(*) FROM messages WHERE sender_id > 3")[0][0])
+    with closing(database.connect(readonly=True, limits=LONG)) as connection:
+        return int(connection.query("SELECT count(*) FROM messages WHERE sender_id > 3")[0][0])
 
 
 def _digest(config: Config) -> str:
-    """Return a digest of all messages but the report, and of what was read."""
+    """Return a digest of all messages without the report, and of the read state."""
     digest = hashlib.sha256()
     database = database_at(config.data_path, config.database_url)
     with closing(database.connect(readonly=True, limits=READING)) as connection:

@@ -1,5 +1,5 @@
-"""Memory: of the idle demonstration organization as started by `make serve`, and of a company with
-1,000,000 messages after everyone's clients have connected."""
+"""Memory of the idle demo organization as started by `make serve`, and of a company with 1,000,000
+messages after everyone's clients have connected."""
 
 import random
 import sys
@@ -12,7 +12,7 @@ from typing import Final
 
 from pyroaring import BitMap
 
-from bench import asking, processes, serving
+from bench import api, processes, serving
 from bench.arithmetic import Target
 from bench.cases import Case
 from bench.context import Bench
@@ -24,8 +24,8 @@ from tertulia.store.store import database_at
 SETTLED = 1.0
 """Seconds after it's ready."""
 MOST: Final = 300 * 2**20
-"""Bytes for the company: its state, 48 MiB of unread messages, 48 MiB of fragments, and what
-allocation leaves over."""
+"""The most memory of the company, in bytes: its state, 48 MiB of unread messages, 48 MiB of
+fragments, and the allocator's overhead."""
 
 
 def _measure(bench: Bench) -> Iterator[Line]:
@@ -61,7 +61,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
 
 
 def _team(bench: Bench) -> Iterator[Line]:
-    """All clients connect after a start, with 1,000,000 messages, and then once more."""
+    """All clients connect after a start, with 1,000,000 messages, and then again."""
     teams = (60, 200) if bench.quick else (60, 200, 5_200)
     with bench.fresh(OLD_COMPANY, refuses=False, prepare=read_with_gaps) as served:
         before = processes.pss(served.server.pid)
@@ -82,11 +82,11 @@ def _team(bench: Bench) -> Iterator[Line]:
 
 
 def _come(port: int, person: str) -> None:
-    asking.asked(port, asking.register(person))
+    api.asked(port, api.register(person))
 
 
 def read_with_gaps(made: Made) -> None:
-    """Mark every sixth message as read for everyone, at irregular distances, which needs the most
+    """Mark every sixth message as read for everyone, at irregular distances, which takes the most
     memory."""
     rng = random.Random(14)
     chunks = range(SHAPES[OLD_COMPANY].messages >> CHUNK_BITS)

@@ -1,12 +1,12 @@
-"""Several nodes on one PostgreSQL: their combined rate, and each one's cost of the others'
-messages."""
+"""Several nodes on one PostgreSQL: their combined rate, and the cost of other nodes' messages at
+each."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
 from statistics import median
 
-from bench import asking
+from bench import api
 from bench.arithmetic import Rounds, Sample, Target, ratios
 from bench.cases import Case
 from bench.context import Bench
@@ -21,7 +21,7 @@ FAST_MACHINE = 8000
 """Empty requests per second from which a machine should reach `RATE` messages per second."""
 RATE = 2000
 FOREIGN_SECONDS = 60e-6
-"""The allowed cost of another node's message if nobody waits for it at this one."""
+"""The allowed cost of another node's message if nobody waits for it at this node, in seconds."""
 
 
 def _measure(bench: Bench) -> Iterator[Line]:
@@ -34,10 +34,10 @@ def _measure(bench: Bench) -> Iterator[Line]:
         people, servers = served.made.people, [served.server, *others]
 
         def send(nodes: list[Running], senders: int) -> Sample:
-            asked = [asking.send(p, SMALL, f"topic {n}") for n, p in enumerate(people[:senders])]
+            asked = [api.send(p, SMALL, f"topic {n}") for n, p in enumerate(people[:senders])]
             return bench.spread(nodes, *asked)
 
-        empty = [asking.empty(person) for person in people[:8]]
+        empty = [api.empty(person) for person in people[:8]]
         for senders in SENDERS:
             result = bench.interleaved(
                 {
@@ -49,12 +49,12 @@ def _measure(bench: Bench) -> Iterator[Line]:
         yield from _foreign(bench, servers, people)
 
 
-def _together(found: dict[str, Rounds], senders: int) -> Iterator[Line]:
-    """The rates of this many senders at each number of nodes."""
-    alone, limit = found["1"].rates(), found["empty"].rates()
+def _together(rounds: dict[str, Rounds], senders: int) -> Iterator[Line]:
+    """Yield the rates of this many senders at each number of nodes."""
+    alone, limit = rounds["1"].rates(), rounds["empty"].rates()
     is_fast = median(limit) >= FAST_MACHINE
     for nodes in NODES:
-        of_nodes = found[str(nodes)]
+        of_nodes = rounds[str(nodes)]
         rates = of_nodes.rates()
         targets = []
         if nodes == 1 and senders == min(SENDERS) and is_fast:
@@ -84,15 +84,15 @@ def _together(found: dict[str, Rounds], senders: int) -> Iterator[Line]:
 
 
 def _each(rounds: Rounds, name: str) -> float:
-    """Seconds of this process per operation."""
+    """Return the seconds of this process per operation."""
     operations = sum(sample.operations for sample in rounds.samples)
     return sum(sample.counts[name] for sample in rounds.samples) / operations
 
 
 def _foreign(bench: Bench, servers: list[Running], people: list[str]) -> Iterator[Line]:
-    """The cost of another node's messages for an idle node."""
+    """Yield the cost of another node's messages for an idle node."""
     for senders in (1, 8):
-        asked = [asking.send(p, SMALL, f"topic {n}") for n, p in enumerate(people[:senders])]
+        asked = [api.send(p, SMALL, f"topic {n}") for n, p in enumerate(people[:senders])]
 
         def send(asked: list[str] = asked) -> Sample:
             return bench.spread([servers[0]], *asked, beside=servers[1:2])

@@ -3,7 +3,7 @@ compared with one where nobody does."""
 
 from collections.abc import Iterator
 
-from bench import asking
+from bench import api
 from bench.arithmetic import Rounds, Sample, Target
 from bench.cases import Case
 from bench.context import Bench, Served
@@ -18,12 +18,12 @@ smtp_host = "127.0.0.1"
 smtp_port = 9
 smtp_security = "none"
 """
-"""A server that sends emails to an unreachable mail server. No email is due during the
+"""Settings of a server that sends emails to an unreachable mail server. No email is due during the
 measurement."""
 EVERYBODY = 7
 """The ID of the group of everyone."""
 MOST = 1.25
-"""Multiple of the processor time of a message without notifications."""
+"""The largest allowed multiple of the processor time of a message without notifications."""
 
 
 def _measure(bench: Bench) -> Iterator[Line]:
@@ -34,7 +34,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
         turn_on(telling, "enable_stream_email_notifications")
 
         def send(served: Served) -> Sample:
-            return bench.requests(served.server, asking.send(served.made.people[0], LARGE, "topic"))
+            return bench.requests(served.server, api.send(served.made.people[0], LARGE, "topic"))
 
         result = bench.interleaved({"none": lambda: send(quiet), "all": lambda: send(telling)})
     none, everybody = result["none"], result["all"]
@@ -52,8 +52,8 @@ def turn_on(served: Served, setting: str) -> None:
         setting: True,
         "target_users": {"group_ids": [EVERYBODY]},
     }
-    request = asking.form("PATCH", "/settings", served.made.organization.owner, values)
-    answer = asking.asked(served.port, request)
+    request = api.form("PATCH", "/settings", served.made.organization.owner, values)
+    answer = api.asked(served.port, request)
     if b'"success"' not in answer:
         raise BenchError(f"the settings could not be changed: {answer[:200]!r}")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import cycle, islice
 from statistics import median
 
-from bench import asking, processes
+from bench import api, processes
 from bench.arithmetic import Sample, Target, quantile
 from bench.cases import Case
 from bench.context import Bench
@@ -15,9 +15,9 @@ from bench.report import Line
 CLIENTS, QUICK_CLIENTS = 4_000, 3_000
 SECONDS = 8.0
 ENOUGH = 32
-"""Senders that use the server's full capacity without overloading it."""
+"""The number of senders that use the server's full capacity without overloading it."""
 LONGEST_WAIT = 1.0
-"""Seconds: the server's default setting."""
+"""The server's default setting, in seconds."""
 
 
 def _measure(bench: Bench) -> Iterator[Line]:
@@ -28,9 +28,9 @@ def _measure(bench: Bench) -> Iterator[Line]:
         waiting = people[SIZES[SMALL] : SIZES[SMALL] + SIZES[MIDDLE] - 50]
         few = people[: SIZES[SMALL]]
         sends = [
-            asking.send(who, SMALL, f"topic {n}") for n, who in enumerate(islice(cycle(few), count))
+            api.send(who, SMALL, f"topic {n}") for n, who in enumerate(islice(cycle(few), count))
         ]
-        probe = asking.send(few[0], MIDDLE, "overload")
+        probe = api.send(few[0], MIDDLE, "overload")
         bench.gather("overload", server, waiting, probe)
 
         def alone() -> float:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from bench import asking, processes
+from bench import api, processes
 from bench.arithmetic import Rounds, Sample, Target
 from bench.cases import Case
 from bench.cases.notices import turn_on
@@ -26,20 +26,21 @@ external_url = "http://localhost"
 web_push_networks = "127.0.0.1"
 """
 DIRECT = 60
-"""Direct messages per round, each sent after the push of the previous one arrived."""
+"""Direct messages per round. Each is sent after the push for the previous one has arrived."""
 TO_ALL = 2
 """Messages to the whole channel. Each takes at least a quarter of a minute."""
 FEW = 1000
-"""Devices with QUICK=1."""
+"""The number of devices with QUICK=1."""
 SOON = 1.0
 """The 99th percentile of the time until a push about a direct message is sent, in seconds."""
 MOST_CPU = 0.5
-"""Multiple of the processor time of a direct message with its push: shared work isn't repeated."""
+"""The largest allowed multiple of the processor time of a direct message with its push: shared work
+isn't repeated."""
 MOST_MEMORY = 48 << 20
 """The most memory in bytes while 5,000 pushes are sent."""
 PAYLOAD = b"x" * 300
 ENCRYPTED = 200
-"""Payloads in one round."""
+"""Payloads per round."""
 
 
 def _measure(bench: Bench) -> Iterator[Line]:
@@ -55,25 +56,25 @@ def _measure(bench: Bench) -> Iterator[Line]:
 
 
 def _of_direct_messages(bench: Bench, service: PushService, served: Served) -> Line:
-    """Direct messages to one person with one device."""
+    """Measure direct messages to one person with one device."""
     made = served.made
     values = {"type": "direct", "to": [made.organization.first_user_id + 1], "content": "Supper?"}
-    request = asking.form("POST", "/messages", made.people[0], values)
+    request = api.form("POST", "/messages", made.people[0], values)
     rounds: list[Sample] = []
     _sent(served, request)
     service.arrivals(1)
     for _ in range(bench.rounds):
         sent: list[float] = []
-        told: list[float] = []
+        delays: list[float] = []
         used = processes.cpu(served.server.pid)
         for _ in range(DIRECT // 3 if bench.quick else DIRECT):
             service.forget()
             begun = time.perf_counter()
             _sent(served, request)
             sent.append(time.perf_counter() - begun)
-            told.append(service.arrivals(1)[0] - begun)
+            delays.append(service.arrivals(1)[0] - begun)
         used = processes.cpu(served.server.pid) - used
-        rounds.append(Sample(len(told), sum(told), told, used, more={"sent": sent}))
+        rounds.append(Sample(len(delays), sum(delays), delays, used, more={"sent": sent}))
     result = Rounds(rounds)
     return Line(
         "pushes_direct",
@@ -91,8 +92,8 @@ def _of_direct_messages(bench: Bench, service: PushService, served: Served) -> L
 def _of_a_channel(
     bench: Bench, service: PushService, served: Served, count: int, of_direct: float
 ) -> Iterator[Line]:
-    """A message to a large channel, with a push for each subscriber."""
-    request = asking.send(served.made.people[0], LARGE, "topic")
+    """Measure a message to a large channel, with a push for each subscriber."""
+    request = api.send(served.made.people[0], LARGE, "topic")
     rounds: list[Sample] = []
     alone: list[float] = []
     grown = 0
@@ -106,8 +107,8 @@ def _of_a_channel(
         came = service.arrivals(count)
         used = processes.cpu(served.server.pid) - used
         grown = max(grown, processes.peak(served.server.pid) - before)
-        told = [one - begun for one in came]
-        rounds.append(Sample(count, came[-1] - came[0], told, used))
+        delays = [arrival - begun for arrival in came]
+        rounds.append(Sample(count, came[-1] - came[0], delays, used))
     result = Rounds(rounds)
     title = f"push to {count:,} subscribers of a channel"
     yield Line(
@@ -115,7 +116,7 @@ def _of_a_channel(
         f"{title}, rate",
         "/s",
         result.rates(),
-        limit=[1 / one for one in alone],
+        limit=[1 / seconds for seconds in alone],
         limit_title="encrypted",
         cpu=result.cpu,
         targets=[
@@ -133,7 +134,7 @@ def _of_a_channel(
 
 
 def _encryption() -> float:
-    """Seconds of processor time to encrypt one payload on this machine."""
+    """Return the processor time to encrypt one payload on this machine, in seconds."""
     point = _point()
     begun = time.process_time()
     for _ in range(ENCRYPTED):
@@ -148,8 +149,8 @@ def _subscribe(served: Served, service: PushService, numbers: Sequence[int]) -> 
 
     def asked(number: int) -> bytes:
         values = {"endpoint": service.endpoint(number), **keys}
-        request = asking.form("POST", "/push_subscriptions", people[number], values)
-        return asking.asked(served.port, request)
+        request = api.form("POST", "/push_subscriptions", people[number], values)
+        return api.asked(served.port, request)
 
     with ThreadPoolExecutor(16) as pool:
         for answer in pool.map(asked, numbers):
@@ -158,7 +159,7 @@ def _subscribe(served: Served, service: PushService, numbers: Sequence[int]) -> 
 
 
 def _point() -> bytes:
-    """A public key."""
+    """Return a public key."""
     return (
         ec.generate_private_key(ec.SECP256R1())
         .public_key()
@@ -171,7 +172,7 @@ def _text(data: bytes) -> str:
 
 
 def _sent(served: Served, request: str) -> None:
-    answer = json.loads(asking.body_of(asking.asked(served.port, request)))
+    answer = json.loads(api.body_of(api.asked(served.port, request)))
     if answer["result"] != "success":
         raise BenchError(f"a message was refused: {answer}")
 

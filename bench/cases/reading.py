@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from functools import partial
 
-from bench import archive, asking
+from bench import api, archive
 from bench.archive import COMMON, RARE, Archive
 from bench.arithmetic import Sample, Target
 from bench.cases import Case
@@ -18,13 +18,13 @@ from tertulia.store.store import database_at
 NEWEST, SEARCH = 0.0015, 0.003
 """The allowed time of GET /messages, in seconds."""
 LITTLE = 0.1
-"""The longest time for a search that finds little or nothing."""
+"""The longest time for a search with few or no matches, in seconds."""
 OTHERS = 100_000
 """Messages in a channel of ten people, newer than everyone else's."""
 
 
 def _narrows(archive: Archive) -> dict[str, tuple[str, list[list[str]], float | None]]:
-    """A request: its title, narrow, and allowed time."""
+    """Return the requests by name: their title, narrow, and allowed time in seconds."""
     return {
         "newest": ("newest 100", [], NEWEST),
         "rare": ("search, rare word", [["search", RARE]], SEARCH),
@@ -38,7 +38,7 @@ def _narrows(archive: Archive) -> dict[str, tuple[str, list[list[str]], float | 
 
 
 def _rows(made: Made, seconds: float) -> Sample:
-    """The bare query of 100 messages by ID, without a server."""
+    """Measure the bare query of 100 messages by ID, without a server."""
     config = made.config
     connection = database_at(config.data_path, config.database_url).connect(readonly=True)
     clock = time.perf_counter
@@ -62,9 +62,9 @@ def _measure(bench: Bench) -> Iterator[Line]:
         for name, narrow in _narrows(served.made.archive).items()
         if narrow[2] is not None or not bench.quick
     }
-    asked = {name: asking.newest(person, narrow) for name, (_, narrow, _) in narrows.items()}
+    asked = {name: api.newest(person, narrow) for name, (_, narrow, _) in narrows.items()}
     for request in asked.values():
-        asking.asked(served.port, request)
+        api.asked(served.port, request)
     result = bench.interleaved(
         {
             "rows": lambda: _rows(served.made, bench.seconds / 4),
@@ -91,21 +91,21 @@ def _measure(bench: Bench) -> Iterator[Line]:
 
 
 def _others_wrote(made: Made) -> None:
-    """A bot has sent very many messages to a channel with few subscribers."""
+    """Let a bot send very many messages to a channel with few subscribers."""
     organization = made.organization
     channel_id = organization.first_channel_id + organization.channels + list(SIZES).index(SMALL)
     archive.add_topics(made.config, channel_id, ["mad"], OTHERS, [organization.first_user_id])
 
 
 def _after_others(bench: Bench) -> Iterator[Line]:
-    """The newest page of someone who didn't receive many newer messages, compared with someone who
-    received all of them."""
+    """Measure the newest page of someone who didn't receive many newer messages, compared with
+    someone who received all of them."""
     with bench.fresh(COMPANY, prepare=_others_wrote) as served:
         text, other = served.made.people[0], served.made.usual
         result = bench.interleaved(
             {
-                "one": partial(bench.requests, served.server, asking.newest(text, [])),
-                "other": partial(bench.requests, served.server, asking.newest(other, [])),
+                "one": partial(bench.requests, served.server, api.newest(text, [])),
+                "other": partial(bench.requests, served.server, api.newest(other, [])),
             }
         )
     rounds = result["other"]
@@ -117,7 +117,7 @@ def _after_others(bench: Bench) -> Iterator[Line]:
 
 
 def _quiet_wrote(made: Made) -> None:
-    """One person has sent many messages to a channel, without a link and without the common
+    """Let one person send many messages to a channel, without a link and without the common
     word."""
     organization = made.organization
     channel_id = organization.first_channel_id + organization.channels + list(SIZES).index(SMALL)
@@ -134,15 +134,15 @@ def _little(bench: Bench) -> Iterator[Line]:
         text, nobody = made.people[0], made.organization.owner
         common, quiet = ["search", f'"{COMMON}"'], ["channel", SMALL]
         asked = {
-            "newest": asking.newest(text, []),
-            "word": asking.newest(text, [quiet, common]),
-            "sender": asking.newest(text, [quiet, ["sender", made.archive.sender]]),
-            "link": asking.newest(text, [quiet, ["has", "link"]]),
-            "nowhere": asking.newest(nobody, [common]),
-            "topic": asking.newest(text, [["search", "budget"]]),
+            "newest": api.newest(text, []),
+            "word": api.newest(text, [quiet, common]),
+            "sender": api.newest(text, [quiet, ["sender", made.archive.sender]]),
+            "link": api.newest(text, [quiet, ["has", "link"]]),
+            "nowhere": api.newest(nobody, [common]),
+            "topic": api.newest(text, [["search", "budget"]]),
         }
         for request in asked.values():
-            asking.asked(served.port, request)
+            api.asked(served.port, request)
         result = bench.interleaved(
             {
                 name: partial(bench.requests, served.server, request)

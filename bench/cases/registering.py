@@ -1,5 +1,5 @@
-"""Many clients that register at the same time, each with 50,000 of a million messages unread, and
-how long others wait."""
+"""Many clients that register concurrently, each with 50,000 of a million messages unread, and how
+long others wait."""
 
 import time
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from statistics import median
 
-from bench import asking
+from bench import api
 from bench.arithmetic import Target
 from bench.cases import Case
 from bench.cases.memory import read_with_gaps
@@ -27,8 +27,8 @@ def _registered(port: int, person: str) -> float | None:
     """Register, and return the seconds until the whole response, or None if it was refused."""
     began = time.perf_counter()
     try:
-        asking.asked(port, asking.register(person), PATIENCE)
-    except asking.BadAnswer:
+        api.asked(port, api.register(person), PATIENCE)
+    except api.BadAnswer:
         return None
     return time.perf_counter() - began
 

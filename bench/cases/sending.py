@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from statistics import median
 
-from bench import asking
+from bench import api
 from bench.arithmetic import Rounds, Sample, Target, ratios, sums
 from bench.cases import Case
 from bench.context import Bench
@@ -21,11 +21,11 @@ def _measure(bench: Bench) -> Iterator[Line]:
     commit = bench.disk()
 
     def send(channel: str, senders: int) -> Sample:
-        asked = [asking.send(p, channel, f"topic {n}") for n, p in enumerate(people[:senders])]
+        asked = [api.send(p, channel, f"topic {n}") for n, p in enumerate(people[:senders])]
         return bench.requests(served.server, *asked)
 
     def empty(senders: int) -> Sample:
-        return bench.requests(served.server, *map(asking.empty, people[:senders]))
+        return bench.requests(served.server, *map(api.empty, people[:senders]))
 
     result = bench.interleaved(
         {
@@ -109,7 +109,7 @@ def _latency(channel: str, rounds: Rounds) -> Line:
 def _limit(
     name: str, title: str, rounds: Rounds, *, is_rate: bool = False, of_server: bool = True
 ) -> Line:
-    """A limit as a line of its own."""
+    """Return a limit as a separate line."""
     line = Line(name, f"limit: {title}", "/s" if is_rate else "ms", [])
     line.rounds = rounds.rates() if is_rate else rounds.medians()
     if not is_rate:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import asking, serving
+from bench import api, serving
 from bench.arithmetic import Target
 from bench.cases import Case
 from bench.context import Bench
@@ -15,9 +15,9 @@ from bench.report import Line
 
 
 def free_port() -> int:
-    """A port that nothing listens at."""
+    """Return a port that nothing listens on."""
     with socket.socket() as listener:
-        listener.bind((asking.HOST, 0))
+        listener.bind((api.HOST, 0))
         return int(listener.getsockname()[1])
 
 
@@ -41,7 +41,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
                 command = serving.server_command(
                     path, made.config.database_url, "--port", str(port)
                 )
-                request = asking.empty(made.people[0])
+                request = api.empty(made.people[0])
                 result[title].append(
                     serving.started(command, port, request, bench.directory / "start.log")
                 )

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
-from bench import asking, processes
+from bench import api, processes
 from bench.arithmetic import Target
 from bench.cases import Case
 from bench.context import Bench
@@ -25,16 +25,16 @@ def _measure(bench: Bench) -> Iterator[Line]:
         people, server = served.made.people, served.server
         values = {"type": "stream", "to": SMALL, "topic": "large", "content": LARGE}
         for _ in range(MESSAGES):
-            asking.asked(server.port, asking.form("POST", "/messages", people[0], values))
-        page = asking.newest(people[0], [["channel", SMALL]])
-        asking.asked(server.port, page)
+            api.asked(server.port, api.form("POST", "/messages", people[0], values))
+        page = api.newest(people[0], [["channel", SMALL]])
+        api.asked(server.port, page)
         resident = processes.forget_peak(server.pid)
         with ExitStack() as stack:
             for who in people[:CLIENTS]:
                 plug = stack.enter_context(socket.socket())
                 plug.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-                plug.connect((asking.HOST, server.port))
-                plug.sendall(asking.newest(who, [["channel", SMALL]]).encode())
+                plug.connect((api.HOST, server.port))
+                plug.sendall(api.newest(who, [["channel", SMALL]]).encode())
             time.sleep(SECONDS)  # The server builds the pages, and nobody reads them.
             grown = processes.peak(server.pid) - resident
     title = f"memory with {CLIENTS} clients that don't read large pages"

@@ -5,7 +5,7 @@ from functools import partial
 from itertools import cycle, islice
 from statistics import median
 
-from bench import asking, processes
+from bench import api, processes
 from bench.arithmetic import Rounds, Target, ratios
 from bench.cases import Case
 from bench.context import Bench
@@ -16,9 +16,9 @@ from bench.serving import Running
 
 CLIENTS, QUICK_CLIENTS = 10_000, 2_000
 WITHIN = 0.25 / CLIENTS
-"""Seconds per client that a message is delivered to."""
+"""Seconds for each client that a message is delivered to."""
 CYCLING = 1_000
-"""The number of clients that poll again and again."""
+"""The number of clients that poll repeatedly."""
 
 
 def _measure(bench: Bench) -> Iterator[Line]:
@@ -29,11 +29,11 @@ def _measure(bench: Bench) -> Iterator[Line]:
     with bench.fresh(OLD_COMPANY) as served, bench.bare(served) as bare:
         everybody = served.made.people[: SIZES[LARGE]]
         waiting = list(islice(cycle(everybody), count))
-        send = asking.send(everybody[0], LARGE, "waiting")
+        send = api.send(everybody[0], LARGE, "waiting")
         servers = {"bare": bare, "ours": served.server}
 
         def gathered(server: Running, name: str, people: list[str]) -> int:
-            """The growth of the server's memory in bytes."""
+            """Return the growth of the server's memory in bytes."""
             before = processes.pss(server.pid)
             bench.gather(name, server, people, send)
             return processes.pss(server.pid) - before
@@ -73,14 +73,14 @@ def _measure(bench: Bench) -> Iterator[Line]:
 
 
 def _limit(count: int, bare: Rounds) -> Line:
-    """The limit of the generator and the machine."""
+    """Measure the limit of the generator and the machine."""
     title = f"limit: bare protocol, to {count:,} waiting clients"
     rates = [count / took for took in bare.medians()]
     return Line("bare_all", title, "/s", rates, cpu=bare.cpu, generator=bare.generator)
 
 
-def _burst(count: int, found: dict[str, Rounds]) -> Line:
-    ours, bare = found["ours"], found["bare"]
+def _burst(count: int, rounds: dict[str, Rounds]) -> Line:
+    ours, bare = rounds["ours"], rounds["bare"]
     line = Line("deliver_all", f"1 message to {count:,} waiting clients", "ms", ours.medians())
     line.p99 = ours.p99()
     line.limit, line.limit_title = bare.medians(), "bare protocol"
@@ -97,8 +97,8 @@ def _burst(count: int, found: dict[str, Rounds]) -> Line:
     return line
 
 
-def _cycles(found: dict[str, Rounds]) -> Line:
-    ours, bare = found["cycles"], found["bare"]
+def _cycles(rounds: dict[str, Rounds]) -> Line:
+    ours, bare = rounds["cycles"], rounds["bare"]
     line = Line("cycles", f"deliver and poll, {CYCLING:,} clients", "/s", ours.rates("answers"))
     line.limit, line.limit_title = bare.rates("answers"), "bare protocol"
     line.cpu, line.generator = ours.cpu, ours.generator
@@ -107,9 +107,9 @@ def _cycles(found: dict[str, Rounds]) -> Line:
     return line
 
 
-def _flood(found: dict[str, Rounds]) -> Line:
-    """More messages than can be delivered one by one: each response contains several."""
-    ours, bare = found["flood"], found["bare"]
+def _flood(rounds: dict[str, Rounds]) -> Line:
+    """Measure more messages than can be delivered individually: each response contains several."""
+    ours, bare = rounds["flood"], rounds["bare"]
     line = Line("flood", "deliveries, messages sent without pause", "/s", ours.rates("messages"))
     line.limit, line.limit_title = bare.rates("messages"), "bare protocol, one message each"
     line.cpu, line.generator = ours.cpu, ours.generator

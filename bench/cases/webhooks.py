@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
-from bench import asking, processes
+from bench import api, processes
 from bench.arithmetic import Rounds, Sample, Target
 from bench.cases import Case
 from bench.context import Bench, Served
@@ -19,7 +19,7 @@ SETTINGS = """
 outgoing_webhook_networks = "127.0.0.1"
 """
 DEAD = "http://127.0.0.1:9/"
-"""Nothing listens there."""
+"""A URL that nothing listens on."""
 WAITING = 10_000
 PUSHED = json.dumps(
     {
@@ -34,12 +34,12 @@ PUSHED = json.dumps(
     }
 )
 MOST = 2.5
-"""Multiple of the processor time of a message, for the payload, the delivery log, and longer
-content."""
+"""The largest allowed multiple of the processor time of a message, for the payload, the delivery
+log, and longer content."""
 MOST_BESIDE = 1.15
-"""Multiple of the processor time of a message without waiting calls."""
+"""The largest allowed multiple of the processor time of a message without waiting calls."""
 MOST_MEMORY = 16 << 20
-"""Bytes for 10,000 waiting calls, in addition to the messages."""
+"""The most memory, in bytes, for 10,000 waiting calls in addition to the messages."""
 
 
 def _measure(bench: Bench) -> Iterator[Line]:
@@ -50,7 +50,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
         hook = _hook(quiet)
 
         def message(served: Served) -> Sample:
-            return bench.requests(served.server, asking.send(served.made.people[0], SMALL, "topic"))
+            return bench.requests(served.server, api.send(served.made.people[0], SMALL, "topic"))
 
         result = bench.interleaved(
             {"message": lambda: message(quiet), "hook": lambda: bench.requests(quiet.server, hook)}
@@ -78,7 +78,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
 def _made(served: Served, **values: object) -> tuple[int, str]:
     """Create a bot. Return its ID and key."""
     owner = served.made.organization.owner
-    answer = asking.asked(served.port, asking.form("POST", "/bots", owner, values))
+    answer = api.asked(served.port, api.form("POST", "/bots", owner, values))
     result = json.loads(answer.partition(b"\r\n\r\n")[2])
     if result["result"] != "success":
         raise BenchError(f"no bot could be made: {result}")
@@ -86,27 +86,27 @@ def _made(served: Served, **values: object) -> tuple[int, str]:
 
 
 def _hook(served: Served) -> str:
-    """GitHub's payload."""
+    """Return a payload from GitHub."""
     _, key = _made(served, full_name="Hook", short_name="hook", bot_type=2)
     target = f"/api/v1/external/github?api_key={key}&stream={quote(SMALL)}&topic=pushes"
     request = (
         f"POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         f"X-GitHub-Event: push\r\nContent-Length: {len(PUSHED)}\r\n\r\n{PUSHED}"
     )
-    answer = asking.asked(served.port, request)
+    answer = api.asked(served.port, request)
     if b'"success"' not in answer:
         raise BenchError(f"the webhook was refused: {answer[:300]!r}")
     return request
 
 
 def _grown(served: Served, **bot: object) -> int:
-    """The growth of the server's memory in bytes while a bot gets this many messages."""
+    """Return the growth of the server's memory in bytes while a bot gets this many messages."""
     bot_id, _ = _made(served, full_name="Away", short_name="away", **bot)
     sent = {"type": "direct", "to": [bot_id], "content": "Are you there?"}
-    request = asking.form("POST", "/messages", served.made.people[0], sent)
+    request = api.form("POST", "/messages", served.made.people[0], sent)
     before = processes.pss(served.server.pid)
     with ThreadPoolExecutor(32) as pool:
-        for answer in pool.map(asking.asked, [served.port] * WAITING, [request] * WAITING):
+        for answer in pool.map(api.asked, [served.port] * WAITING, [request] * WAITING):
             if b'"success"' not in answer:
                 raise BenchError("a message was refused")
     return processes.pss(served.server.pid) - before

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import cycle, islice
 from statistics import median
 
-from bench import asking, processes
+from bench import api, processes
 from bench.arithmetic import Rounds
 from bench.cases import Case
 from bench.context import Bench, Served
@@ -19,20 +19,20 @@ COUNTS = (1, 2, 4)
 ASKING = 32
 """Concurrent connections."""
 CYCLING = 1_000
-"""Clients that poll again and again."""
+"""Clients that poll repeatedly."""
 
 
 def _measure(bench: Bench) -> Iterator[Line]:
     with ExitStack() as stack:
         served = {n: stack.enter_context(bench.fresh(COMPANY, n)) for n in COUNTS}
         at_rest = {n: sum(map(processes.pss, item.server.processes)) for n, item in served.items()}
-        # Reads first: most of these readers don't receive the messages sent here, and each server
-        # would have sent a different number of messages for them to skip.
+        # Reads come first: most readers don't receive the messages sent here, and each server would
+        # have sent a different number of messages for them to skip.
         yield from _work(bench, served, "newest", "GET /messages, newest 100", _reads)
         yield from _work(bench, served, "send", "POST /messages", _sends)
         for count, item in served.items():
             people = list(islice(cycle(item.made.people[: SIZES[LARGE]]), CYCLING))
-            send = asking.send(people[0], LARGE, "waiting")
+            send = api.send(people[0], LARGE, "waiting")
             bench.gather(f"of {count}", item.server, people, send)
         result = bench.interleaved(
             {
@@ -70,9 +70,9 @@ def _work(
     yield from _lines(name, f"{title}, {ASKING} connections", result)
 
 
-def _lines(name: str, title: str, found: dict[str, Rounds], of: str = "") -> Iterator[Line]:
-    alone = found["1"]
-    for count, rounds in found.items():
+def _lines(name: str, title: str, results: dict[str, Rounds], of: str = "") -> Iterator[Line]:
+    alone = results["1"]
+    for count, rounds in results.items():
         line = Line(f"workers_{name}_{count}", f"{title}, {_words(int(count))}", "/s", [])
         line.rounds = rounds.rates(of)
         line.limit, line.limit_title = alone.rates(of), "one process"
@@ -85,11 +85,11 @@ def _lines(name: str, title: str, found: dict[str, Rounds], of: str = "") -> Ite
 
 
 def _sends(people: list[str]) -> list[str]:
-    return [asking.send(person, SMALL, f"topic {n}") for n, person in enumerate(people)]
+    return [api.send(person, SMALL, f"topic {n}") for n, person in enumerate(people)]
 
 
 def _reads(people: list[str]) -> list[str]:
-    return [asking.newest(person, []) for person in people]
+    return [api.newest(person, []) for person in people]
 
 
 def _words(count: int) -> str:

@@ -1,6 +1,6 @@
-"""`python -m bench.scale`: what an organization of 100,000 people would need.
+"""`python -m bench.scale`: the resources that an organization of 100,000 people would need.
 
-The costs are those measured by `python -m bench --database postgresql --only nodes --json FILE`
+The costs are measured by `python -m bench --database postgresql --only nodes --json FILE`
 (`--figures FILE`; by default, recorded ones). First the simulation has to reproduce the measured
 rates of one, two, and three nodes; then it predicts larger setups.
 """
@@ -26,32 +26,32 @@ WITHIN: Final = 0.2
 """The allowed deviation from the measurements."""
 
 GATHERED: Final = 0.02
-"""Seconds for which idle nodes left announcements unread, at the time."""
+"""How long idle nodes left announcements unread when this was measured, in seconds."""
 TRIP: Final = 300e-6
-"""Seconds for a round trip between two processes of that machine."""
+"""The duration of a round trip between two processes of that machine, in seconds."""
 TURNS: Final = 6
 FIT_SECONDS: Final = 1.5
 
-# How a node's time for a message is divided, according to a profile.
+# The division of a node's time for a message, according to a profile.
 PREPARE, DECIDE, WRITE = 0.55, 0.10, 0.15
 POLL: Final = 45e-6
-"""Seconds of a node for delivering a message to one client, with the next poll."""
+"""A node's time for delivering a message to one client, with the next poll, in seconds."""
 NETWORK: Final = 300e-6
-"""Seconds for a round trip between machines."""
+"""The duration of a round trip between machines, in seconds."""
 DISK: Final = 500e-6
-"""Seconds for a commit on a server's disk."""
+"""The duration of a commit on a server's disk, in seconds."""
 
 ONLINE: Final = 20_000
 PEAK: Final = 2_000
 """Messages per second."""
 AUDIENCES: Final = (10, 50, 200)
-"""The average number of recipients who are online."""
+"""The average numbers of recipients who are online."""
 GROWING: Final = (4, 8, 16, 32)
 MACHINES: Final = (2, 4, 8)
 """Cores of one machine."""
 WORKERS: Final = (1, 2, 4, 8)
 PATIENCE: Final = 0.25
-"""Seconds within which 99% of messages are sent."""
+"""The time within which 99% of messages are sent, in seconds."""
 
 
 def main() -> None:
@@ -82,9 +82,9 @@ def main() -> None:
                 off = predicted / rate - 1
                 if run.forwards:
                     worst = max(worst, abs(off))
-                way = "forwarding" if run.forwards else "taking turns"
+                mode = "forwarding" if run.forwards else "taking turns"
                 rates = f"{rate:,.0f}/s | {predicted:,.0f}/s"
-                print(f"| {way} | {senders} | {nodes} | {rates} | {off:+.0%} |")
+                print(f"| {mode} | {senders} | {nodes} | {rates} | {off:+.0%} |")
     if worst > WITHIN:
         raise SystemExit(f"The simulation is off by {worst:.0%}: it tells nothing.")
     print()
@@ -109,7 +109,7 @@ class Run:
     gathered: float
 
     def setup(self, nodes: int, senders: int) -> Setup:
-        """Three nodes on one machine. This many of them get requests."""
+        """Return the setup of three nodes on one machine. Only `nodes` get requests."""
         return Setup(
             nodes=nodes,
             senders=senders,
@@ -120,16 +120,16 @@ class Run:
         )
 
     def rate(self, nodes: int, senders: int) -> float:
-        """Messages per second."""
+        """Return the rate in messages per second."""
         return self.of(nodes, senders)["value"]
 
     def of(self, nodes: int, senders: int) -> dict[str, float]:
-        """All results of a run."""
+        """Return all results of a run."""
         return self.lines[f"nodes_{nodes}_senders_{senders}"]
 
 
 def fitted(runs: Sequence[Run]) -> Costs:
-    """The costs that give the measured processor time.
+    """Return the costs that give the measured processor time.
 
     There are costs per message, per group, per wake-up of a process, per message from another node,
     and per message that another node commits. How often these happen follows from the simulation,
@@ -199,16 +199,16 @@ def _costs(
 
 
 def _solved(rows: Sequence[tuple[Sequence[float], float]], first: Sequence[float]) -> list[float]:
-    """The non-negative costs that fit the measurements best, relative to their size: least squares,
-    one cost after the other."""
+    """Return the non-negative costs that fit the measurements best, relative to their size: least
+    squares, one cost after the other."""
     result = list(first)
     for _ in range(500):
         for which in range(len(result)):
             above = below = 0.0
             for often, measured in rows:
                 rest = sum(
-                    one * cost
-                    for n, (one, cost) in enumerate(zip(often, result, strict=True))
+                    path * cost
+                    for n, (path, cost) in enumerate(zip(often, result, strict=True))
                     if n != which
                 )
                 above += often[which] * (measured - rest) / measured**2
@@ -218,7 +218,7 @@ def _solved(rows: Sequence[tuple[Sequence[float], float]], first: Sequence[float
 
 
 def _of_workers(costs: Costs) -> Iterator[str]:
-    """Workers on one machine with the senders and the database."""
+    """Yield the results of workers on one machine with the senders and the database."""
     yield "| cores | workers | messages per second, 96 senders | relative to 1 process |"
     yield "|---:|---:|---:|---:|"
     for cores in MACHINES:
@@ -231,7 +231,8 @@ def _of_workers(costs: Costs) -> Iterator[str]:
 
 
 def _extrapolated(costs: Costs) -> Iterator[str]:
-    """Nodes with two cores each on machines of their own, and a database with eight."""
+    """Yield the results of nodes with two cores each on separate machines, and a database with
+    eight."""
     apart = replace(costs, trip=NETWORK, flush=DISK)
     yield (
         "| nodes | recipients per message | maximum rate | p99 latency at peak load"

@@ -10,11 +10,11 @@ from typing import Final
 Then = Callable[[], None]
 
 SLICE: Final = 0.0005
-"""Seconds of a time slice."""
+"""The duration of a time slice, in seconds."""
 
 
 class Clock:
-    """Events in order of time."""
+    """Runs events in chronological order."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -68,12 +68,12 @@ class Machine:
             then()
 
     def load(self, since: float = 0.0) -> float:
-        """The share of the cores that was busy."""
+        """Return the share of the cores that was busy."""
         return self.busy / ((self._clock.now - since) * self._cores)
 
 
 class Process:
-    """A process that does one thing after the other: an event loop."""
+    """A process that handles one task after the other: an event loop."""
 
     def __init__(self, machine: Machine, wake: float = 0.0) -> None:
         """`wake` is the additional cost after being idle."""
@@ -86,7 +86,7 @@ class Process:
         self.busy = 0.0
 
     def work(self, seconds: float, then: Then) -> None:
-        """Call it when the earlier work is done."""
+        """Add work, and call the function when it's done. Earlier work comes first."""
         if not self._is_busy:
             self.wakes += 1
             seconds += self._wake
@@ -112,7 +112,7 @@ class Process:
 
 
 class Lock:
-    """One process holds the lock; the others wait in order."""
+    """A lock that one process holds while others wait in order."""
 
     def __init__(self) -> None:
         self._is_held = False

@@ -16,7 +16,7 @@ HELD, DATABASE_BEGINS, DATABASE_HELD = 0.8, 0.25, 0.8
 """Shares of a group's cost: at a node while the log is locked, at the database before that, and of
 the rest while the log is locked. Chosen by hand to match one node and several."""
 TURN: Final = 0.01
-"""Seconds of delivering before other work has its turn."""
+"""How long delivery runs before other work has its turn, in seconds."""
 MANY: Final = 7
 MANY_SECONDS: Final = 1.0
 """The number of messages from which, and the time for which, a node commits its own messages, as in
@@ -27,7 +27,7 @@ WARM_UP: Final = 0.2
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds of processor time for each step of a message, as measured."""
+    """The processor time of each step of a message, as measured, in seconds."""
 
     prepare: float
     """At its node before it's submitted: reading the request, finding the sender, and rendering."""
@@ -61,7 +61,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Setup:
-    """A setup."""
+    """The nodes, senders, and clients of a simulation."""
 
     nodes: int
     forwards: bool = False
@@ -73,7 +73,7 @@ class Setup:
     senders: int = 0
     """Clients that send the next message after each response."""
     rate: float = 0.0
-    """Messages sent per second instead, whatever happens to them."""
+    """Messages sent per second instead, regardless of responses."""
     audience: float = 0.0
     """The average number of waiting clients, at any node, that get a message."""
     cores: int | None = None
@@ -85,7 +85,7 @@ class Setup:
 
 @dataclass
 class Outcome:
-    """The results."""
+    """The results of a simulation."""
 
     rate: float
     """Acknowledged messages per second."""
@@ -97,7 +97,7 @@ class Outcome:
     wakes: float
     """Wake-ups per message of all nodes with requests."""
     idle_wakes: float
-    """The same for a node without requests."""
+    """Wake-ups per message of a node without requests."""
     forwarded: float
     """The share of messages that another node committed."""
     node_load: float
@@ -113,7 +113,7 @@ class _Message:
     asked: float
     answered: Then | None
     node: "_Node"
-    """The node that got the request."""
+    """The node that received the request."""
 
 
 @dataclass
@@ -134,17 +134,18 @@ class _Node:
         self._inbox: deque[_Message] = deque()
         self._is_writing = False
         self._unread = 0
-        """Other nodes' messages that it hasn't read."""
+        """The number of other nodes' messages that this node hasn't read."""
         self._unanswered = 0
         self._many_until = -1.0
 
     def ask(self, message: _Message) -> None:
-        """A request has arrived."""
+        """Handle a new request."""
         self._unanswered += 1
         self.loop.work(self._world.costs.prepare, lambda: self._submit(message))
 
     def hear(self, count: int, then: Then = lambda: None) -> None:
-        """Other nodes have committed messages. Call the function when they're folded."""
+        """Handle messages that other nodes have committed. Call the function when they're
+        folded."""
         world = self._world
         gathered = world.setup.gathered
         if self in world.asked or world.setup.audience or not gathered:
@@ -197,8 +198,8 @@ class _Node:
         world.clock.after(world.costs.trip / 2, asked)
 
     def _decide(self, began: float) -> None:
-        """The log is locked. The group consists of everything waiting when the loop gets to it:
-        requests and other nodes' commits are in the loop's queue."""
+        """Decide the group while the log is locked. It has everything that waits when the loop gets
+        to it, because requests and other nodes' commits are in the loop's queue."""
         world, costs = self._world, self._world.costs
 
         def join() -> None:
@@ -212,7 +213,7 @@ class _Node:
         self.loop.work(costs.group * HELD, join)
 
     def _committed(self, group: list[_Message], began: float) -> None:
-        """The commit is on disk, and the log is free."""
+        """Handle a commit that is on disk. The log is free."""
         world = self._world
         world.tally.groups += 1
         world.tally.held += world.clock.now - began
@@ -258,7 +259,7 @@ class _World:
             machine = Machine(self.clock, setup.cores)
             machines, self.database, self.clients = [machine] * count, machine, machine
         else:
-            # A node uses its loop, and another core for its threads.
+            # A node uses a core for its event loop, and another one for its threads.
             machines = [Machine(self.clock, 2) for _ in range(count)]
             self.database = Machine(self.clock, setup.database_cores)
             self.clients = Machine(self.clock, 1_000)
@@ -266,11 +267,11 @@ class _World:
         self.nodes = [_Node(self, machine) for machine in machines]
         self.asked = self.nodes[: setup.nodes]
         self.writer: _Node | None = None
-        """The last writer."""
+        """The node that wrote last."""
         self.database_busy = 0.0
 
     def delivering(self, messages: int) -> float:
-        """A node's cost of delivering this many messages to its waiting clients."""
+        """Return a node's cost of delivering this many messages to its waiting clients."""
         return messages * self.setup.audience / self.setup.nodes * self.costs.poll
 
     def commit(self, size: int, then: Then) -> None:
@@ -319,7 +320,7 @@ class _World:
 
 
 def simulated(costs: Costs, setup: Setup) -> Outcome:
-    """Run for the setup's duration."""
+    """Run the simulation for the setup's duration."""
     world = _World(costs, setup)
     world.begin()
     world.clock.run(setup.seconds)
@@ -341,7 +342,7 @@ def simulated(costs: Costs, setup: Setup) -> Outcome:
 
 
 def at_most(costs: Costs, setup: Setup, seconds: float) -> float:
-    """The highest rate at which 99% of messages are answered within this many seconds."""
+    """Return the highest rate at which 99% of messages are answered within this many seconds."""
     low, high = 0.0, 16_000.0
     while high - low > max(50.0, low * 0.05):
         middle = (low + high) / 2

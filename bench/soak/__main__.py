@@ -32,8 +32,8 @@ FULL_CLIENTS = 20
 RATE = 40.0
 """Messages per second. With 2,000 clients, each message causes about 140 events."""
 SETTLING_SECONDS = 200
-"""The lifetime of abandoned queues and closed connections: the idle timeout, the two minutes that
-servers on one PostgreSQL wait for each other, and one run of the cleanup job."""
+"""The lifetime of abandoned queues and closed connections, in seconds: the idle timeout, the two
+minutes that servers on one PostgreSQL wait for each other, and one run of the cleanup job."""
 SPARE_FILES = 300
 """Open files of a process in addition to the clients' connections."""
 QUANTITIES = ("pss", "rss", "heap", "fds", "threads", "cpu")
@@ -65,7 +65,7 @@ class Soak:
         with running(command, log, rate_limits=True) as server:
             await self._serve(server, created)
         _print("checking the data directory")
-        self.wrong += [f"tertulia check: {found}" for found in checked(self.config)]
+        self.wrong += [f"tertulia check: {problem}" for problem in checked(self.config)]
         self.wrong += [f"the server logged: {line}" for line in complaints(self.config)[:20]]
 
     async def _serve(self, server: Running, created: organization.Organization) -> None:
@@ -143,14 +143,14 @@ class Soak:
         over.cancel()
 
     async def _await_queues(self, server: Running, alive: set[str]) -> None:
-        """Queues without polls must expire by themselves."""
+        """Wait until queues without polls have expired by themselves."""
         await _settled(lambda: queues(self.config) == alive)
         stored = queues(self.config)
         self.wrong += checks.of_queues(stored, alive)
         self.notes["queues"] = f"{len(stored):,} queues in the database, {len(alive):,} alive"
 
     def figures(self) -> dict[str, Any]:
-        """All results as JSON."""
+        """Return all results as JSON."""
         results = {
             n: v for n, v in self.verdict.items() if n in {"done", "put_off", "acknowledged", "due"}
         }
@@ -166,7 +166,7 @@ class Soak:
         }
 
     def picture(self) -> str:
-        """Memory and latency over time."""
+        """Return a chart of memory and latency over time."""
 
         def curve(name: str, quantity: str, unit: float = 1.0) -> Curve:
             points = [
@@ -197,7 +197,7 @@ class Soak:
         )
 
     def summary(self) -> str:
-        """The final report."""
+        """Return the final report."""
         lines = [f"  {note}" for note in self.notes.values()]
         if self.verdict:
             done = ", ".join(f"{n} {count:,}" for n, count in self.verdict["done"].items())
@@ -220,7 +220,7 @@ class Soak:
 
 
 async def _settled(holds: Callable[[], bool]) -> None:
-    """Wait until the condition is true, or long enough to know that it won't be."""
+    """Wait until the condition is true, or so long that it never will be."""
     for _ in range(SETTLING_SECONDS):
         if holds():
             return
@@ -247,7 +247,7 @@ def _mean(windows: list[dict[str, Any]], name: str) -> float:
 
 @contextlib.asynccontextmanager
 async def _load(job: Job) -> AsyncIterator[tuple[asyncio.StreamReader, Any]]:
-    """The process with the clients: its output, and a function that sends it a command."""
+    """Yield the process with the clients: its output, and a function that sends it a command."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *("-m", "bench.soak.load"),
@@ -290,7 +290,7 @@ def _print(text: str) -> None:
 
 
 def main() -> None:
-    """Run and report the result."""
+    """Run the soak test, and report its result."""
     parser = argparse.ArgumentParser(prog="python -m bench.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=20.0, help="how long (20)")
     parser.add_argument("--clients", type=int, default=2000, help="clients that wait (2000)")

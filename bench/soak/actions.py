@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from bench.asking import request
+from bench.api import request
 from bench.soak.clients import Client, Tally, stamp
 from bench.soak.connection import Connection
 from bench.soak.organization import Organization, Person
@@ -32,18 +32,18 @@ DIRECT, LARGE, BETWEEN_CHANNELS = 0.1, 0.01, 0.1
 """The shares of messages that are direct or go to everyone, and of moves that change the
 channel."""
 TOPICS = 8
-"""In each channel."""
+"""The number of topics in each channel."""
 CONNECTIONS = 16
 """Connections for all actions."""
 UNFINISHED = 200
-"""The most actions in progress: a server that is slower than the rate gets fewer, without a backlog
-at the end."""
+"""The most actions in progress. With a server that is slower than the rate, fewer are started, so
+that there's no backlog at the end."""
 REMEMBERED = 3000
 """Messages that can still be changed."""
 ABANDONED_SECONDS = 20
-"""The idle timeout of abandoned queues."""
+"""The idle timeout of abandoned queues, in seconds."""
 PRESENT = 60
-"""People who report presence."""
+"""The number of people who report presence."""
 WORDS = "Shall we have supper at **seven**? The others come later, as far as I know."
 
 
@@ -61,7 +61,7 @@ class Sent:
 
 @dataclass
 class Actions:
-    """All actions, until told to stop."""
+    """All actions of people, until `stop`."""
 
     port: int
     organization: Organization
@@ -71,9 +71,9 @@ class Actions:
     abandoned: list[str] = field(default_factory=list)
     """Queues that nobody will poll again."""
     done: dict[str, int] = field(default_factory=dict)
-    """How often each action was done."""
+    """The number of times that each action was performed."""
     put_off: int = 0
-    """Actions that weren't started because too many were in progress."""
+    """The number of actions that weren't started because too many were in progress."""
 
     def __post_init__(self) -> None:
         self._connections: asyncio.Queue[Connection] = asyncio.Queue()
@@ -108,7 +108,7 @@ class Actions:
 
     @property
     def unfinished(self) -> int:
-        """Actions in progress."""
+        """Return the number of actions in progress."""
         return len(self._tasks)
 
     async def _repeat(self, name: str, do: Callable[[], Awaitable[None]], often: float) -> None:
@@ -132,8 +132,8 @@ class Actions:
             self.record.fail(f"{name}: {error!r}")
 
     async def _ask(self, method: str, target: str, by: Person, **parameters: Any) -> dict[str, Any]:
-        """Return the response. An error fails the soak test. Content starts with the time when it's
-        sent."""
+        """Send a request and return its response. An error fails the soak test. Content starts with
+        the time when it's sent."""
         connection = await self._connection()
         try:
             began = stamp()
@@ -152,7 +152,7 @@ class Actions:
         return answer
 
     async def _connection(self) -> Connection:
-        """An idle connection."""
+        """Return an idle connection."""
         connection = await self._connections.get()
         if connection.is_fresh:
             return connection
@@ -163,7 +163,7 @@ class Actions:
         return random.choice(self.organization.people)
 
     def _any_client(self) -> Client | None:
-        """A waiting client without another action in progress."""
+        """Return a waiting client without another action in progress, or None."""
         client = random.choice(self.clients)
         return None if client.busy or not client.here else client
 
@@ -253,7 +253,7 @@ class Actions:
     # Channels
 
     async def _switch_channel(self) -> None:
-        """Join a channel, or leave the one joined before."""
+        """Join a channel, or leave the channel that was joined before."""
         client = self._any_client()
         if client is None:
             return
@@ -307,7 +307,7 @@ class Actions:
             client.busy = False
 
     async def _abandon(self) -> None:
-        """Open one more client for someone, which waits and never returns."""
+        """Open another client for someone. It waits once and never returns."""
         person = self._any_person()
         connection = await Connection.to(self.port)
         asked = request(

@@ -1,4 +1,4 @@
-"""The curves as an image for light and dark themes."""
+"""Charts of the results, for light and dark themes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class Panel:
 
 
 def drawn(title: str, subtitle: str, panels: Sequence[Panel]) -> str:
-    """The panels as SVG, one below the other."""
+    """Return the panels as SVG, one below the other."""
     minutes = max((x for p in panels for c in p.curves for x, _ in c.points), default=1.0)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"'
@@ -101,6 +101,6 @@ def _panel(panel: Panel, top: float, minutes: float) -> list[str]:
 
 
 def _step(least: float) -> float:
-    """The next step of 1, 2, 5, 10, 20, … or 0.5, 0.2, …"""
+    """Return the next step of 1, 2, 5, 10, 20, … or 0.5, 0.2, …"""
     power = 10.0 ** floor(log10(least))
     return next((s * power for s in STEPS if s * power >= least), 10 * power)

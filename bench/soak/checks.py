@@ -6,7 +6,7 @@ SLOPE_KIB = 512.0
 """The allowed growth of the heap in KiB per minute once caches are warm. The state keeps a little
 of each message (its topic, its readers), and nothing else may remain."""
 JUDGED_MINUTES = 10.0
-"""Shorter runs are warm-up and aren't judged."""
+"""The shortest run that is judged, in minutes. Shorter runs are warm-up."""
 FILES = 8
 """Files that the server may open for itself after its start: the database's readers."""
 
@@ -14,7 +14,7 @@ Point = tuple[float, float]
 
 
 def slope(points: Sequence[Point]) -> float:
-    """The slope of the least-squares line."""
+    """Return the slope of the least-squares line."""
     if len(points) < 2:
         return 0.0
     middle = sum(x for x, _ in points) / len(points)
@@ -24,7 +24,7 @@ def slope(points: Sequence[Point]) -> float:
 
 
 def second_half(points: Sequence[Point]) -> list[Point]:
-    """The points of the second half of the time."""
+    """Return the points of the second half of the time."""
     if not points:
         return []
     middle = (points[0][0] + points[-1][0]) / 2
@@ -44,7 +44,7 @@ def of_memory(heap: Sequence[Point]) -> tuple[str, list[str]]:
 
 
 def of_files(before: int, connected: int, connections: int, after: int) -> list[str]:
-    """Violations of the number of open files: before, with all clients, and after."""
+    """Return the violations of the number of open files: before, with all clients, and after."""
     wrong = []
     if connected > before + connections + FILES:
         wrong.append(f"{connected} files are open for {connections} connections and {before} own")
@@ -54,7 +54,7 @@ def of_files(before: int, connected: int, connections: int, after: int) -> list[
 
 
 def of_queues(there: set[str], alive: set[str]) -> list[str]:
-    """Violations of the queues in the database."""
+    """Return the violations of the queues in the database."""
     wrong = []
     if lost := alive - there:
         wrong.append(f"the database lacks {len(lost)} queues that are polled")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from bench.asking import request
+from bench.api import request
 from bench.soak.connection import LOST, Connection
 from bench.soak.organization import Person
 from bench.soak.record import Record, Watch
@@ -17,7 +17,7 @@ EVENT_TYPES = [
     *("subscription", "typing", "presence"),
 ]
 AWAY = (0.2, 8.0)
-"""Seconds for which clients stay away before they return."""
+"""The range of seconds that clients stay away before they return."""
 
 
 class _Message(msgspec.Struct):
@@ -54,7 +54,7 @@ _error = msgspec.json.Decoder(dict[str, object])
 
 
 def stamp() -> int:
-    """The time in microseconds, with which every message starts."""
+    """Return the time in microseconds, with which every message starts."""
     return time.monotonic_ns() // 1000
 
 
@@ -77,7 +77,7 @@ class Client:
         self.person = person
         self.queue_id = ""
         self.here = False
-        """Whether it waits, and is neither away nor registering."""
+        """Whether it's waiting, as opposed to away or registering."""
         self.busy = False
         """Whether it's leaving or arriving."""
         self._port = port

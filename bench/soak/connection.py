@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from bench.asking import body_of, end_of
+from bench.api import body_of, end_of
 
 LOST = 0
 """The status of a request whose connection was closed before the response."""
@@ -31,8 +31,8 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_fresh(self) -> bool:
-        """Whether the connection is surely open: servers close connections that were idle for some
-        seconds, perhaps just when the next request is sent."""
+        """Return whether the connection is certainly open. Servers close connections that were idle
+        for some seconds, possibly just when the next request is sent."""
         quiet = time.monotonic() - self._used_at
         return quiet < FRESH_SECONDS and not self._transport.is_closing()
 
@@ -45,7 +45,7 @@ class Connection(asyncio.Protocol):
         self._transport.write(asked.encode())
 
     async def answer(self, asked: str) -> tuple[int, bytes]:
-        """Send a request and return the response's status and body."""
+        """Send a request, and return the response's status and body."""
         future: asyncio.Future[tuple[int, bytes]] = asyncio.get_running_loop().create_future()
         self.ask(asked, lambda status, body: future.set_result((status, body)))
         return await future

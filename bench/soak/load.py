@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from bench.asking import request
+from bench.api import request
 from bench.soak.actions import Actions
 from bench.soak.clients import Client, Tally
 from bench.soak.connection import Connection
@@ -22,17 +22,17 @@ from bench.soak.organization import Organization, Person
 from bench.soak.record import Record, Watch
 
 ARRIVING = 32
-"""Clients that register concurrently."""
+"""The number of clients that register concurrently."""
 QUIET_SECONDS = 3.0
-"""Seconds without events after which everything has arrived."""
+"""The time without events after which everything counts as received, in seconds."""
 PATIENCE_SECONDS = 60.0
 COMPARED = 40
-"""Clients whose messages are compared with GET /messages."""
+"""The number of clients whose messages are compared with GET /messages."""
 PAGE = 1000
 
 
 class Job(msgspec.Struct):
-    """The job."""
+    """The parameters of a run, from standard input."""
 
     port: int
     organization: Organization
@@ -55,7 +55,7 @@ class Load:
         self.actions = Actions(job.port, job.organization, self.clients, self.record, self.tally)
 
     async def run(self, words: asyncio.StreamReader) -> None:
-        """Connect, act until readable to stop, and check the results."""
+        """Connect, act until standard input has a word, and check the results."""
         gate = asyncio.Semaphore(ARRIVING)
 
         async def arrive(client: Client) -> None:
@@ -137,7 +137,8 @@ class Load:
             self.record.fail(f"events still came {PATIENCE_SECONDS:.0f} s after the last request")
 
     async def _compare(self) -> None:
-        """Compare what clients with one queue throughout received with what they can fetch."""
+        """Compare the messages that clients with one queue throughout received with those that they
+        can fetch."""
         first: dict[int, Watch] = {}
         for watch in self.record.watches:
             first.setdefault(watch.user_id, watch)
@@ -152,7 +153,7 @@ class Load:
                 fetched |= await self._fetched(connection, client.person, place)
             readable = fetched & self.record.acknowledged.keys() - self.record.excused
             who = f"user {client.person.id}"
-            # In a public channel, more can be read than what arrived while subscribed.
+            # In a public channel, more can be read than was received while subscribed.
             missing = {m for m in readable - received if self._was_due(m, client.watch)}
             if missing:
                 self.record.fail(f"{who} can fetch and did not get {sorted(missing)[:8]}")
@@ -169,7 +170,7 @@ class Load:
         )
 
     async def _fetched(self, connection: Connection, person: Person, place: int) -> set[int]:
-        """All messages in a channel, or all direct messages, that the person can read."""
+        """Return all messages in a channel, or all direct messages, that the person can read."""
         operator, operand = ("is", "dm") if place < 0 else ("channel", place)
         narrow = [{"operator": operator, "operand": operand}]
         result: set[int] = set()

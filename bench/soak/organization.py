@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from bench.asking import basic
+from bench.api import basic
 from tertulia.app.founding import opened_log, opened_vault
 from tertulia.domain.accounts import users
 from tertulia.domain.channels import subscription_changes
 from tertulia.domain.channels.subscription_changes import COLORS
-from tertulia.domain.organization import realms
+from tertulia.domain.organization import lifecycle
 from tertulia.model.changes import ChannelCreated
 from tertulia.model.channels import Channel
 from tertulia.model.users import Credential, User
@@ -20,20 +20,20 @@ from tertulia.state.decision import CommandContext, Decision
 BATCH = 500
 CHANNELS = 100
 HOMES = 2
-"""Permanent channels of each person, besides the channel of everyone."""
+"""The number of permanent channels of each person, in addition to the channel of everyone."""
 FULL_CHANNELS = 6
-"""The same for people with full clients."""
+"""The number of permanent channels of people with full clients."""
 EVERYBODY = "everybody"
 
 
 class Person(msgspec.Struct):
-    """Credentials."""
+    """A person's account, with credentials."""
 
     id: int
     email: str
     api_key: str
     homes: list[int]
-    """Channels that the person never leaves."""
+    """The channels that the person never leaves."""
 
     @property
     def authorization(self) -> str:
@@ -41,7 +41,7 @@ class Person(msgspec.Struct):
 
 
 class Organization(msgspec.Struct):
-    """The people and channels."""
+    """The people and channels of the soak test."""
 
     people: list[Person]
     full: list[Person]
@@ -57,9 +57,9 @@ async def founded(config: Config, people: int, full: int, chance: random.Random)
     vault = opened_vault(config, create=True)
     result: list[Person] = []
     async with opened_log(config, lambda _: None) as log:
-        owner = await vault.credential(realms.FIRST_USER, None)
+        owner = await vault.credential(lifecycle.FIRST_USER, None)
         uuid = "00000000-0000-4000-8000-000000000000"
-        await log.submit(None, realms.found, "Soak", uuid, "o@example.com", "Owner", owner)
+        await log.submit(None, lifecycle.create, "Soak", uuid, "o@example.com", "Owner", owner)
         first = log.state.users.next_id()
         total = people + full
         for start in range(0, total, BATCH):
@@ -91,7 +91,9 @@ async def founded(config: Config, people: int, full: int, chance: random.Random)
 def join(context: CommandContext, batch: Sequence[tuple[User, Credential]]) -> Decision[None]:
     """Create these accounts, unless they exist."""
     state = context.state
-    return Decision(None, [users.created(state, user, credential) for user, credential in batch])
+    return Decision(
+        None, [users.creation_change(state, user, credential) for user, credential in batch]
+    )
 
 
 def open_channel(context: CommandContext, name: str, user_ids: Sequence[int]) -> Decision[int]:
@@ -100,5 +102,5 @@ def open_channel(context: CommandContext, name: str, user_ids: Sequence[int]) ->
     channel = Channel(id=state.channels.next_id(), name=name, created_at=int(context.now))
     people = [state.users[user_id] for user_id in user_ids]
     colors = dict.fromkeys(user_ids, COLORS[0])
-    subscribed = subscription_changes.subscribed(state, channel, people, colors)
+    subscribed = subscription_changes.subscription_change(state, channel, people, colors)
     return Decision(channel.id, [ChannelCreated(channel=channel), subscribed])

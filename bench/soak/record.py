@@ -1,8 +1,7 @@
 """Acknowledged and received messages, and whether they match.
 
-Event IDs come from one log: an event in two queues has the same ID in both. So the messages that a
-client has to receive are exactly those whose event is in a range where it had a queue and was in
-the channel.
+Event IDs come from one log: an event in two queues has the same ID in both. So a client has to
+receive exactly the messages whose event is in a range where it had a queue and was in the channel.
 """
 
 from array import array
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 
 FOREVER = 1 << 62
 SHOWN = 20
-"""Violations of one kind that are shown in full."""
+"""The most violations of one kind that are shown in full."""
 
 
 @dataclass
@@ -21,20 +20,20 @@ class Watch:
 
     user_id: int
     start: int
-    """The last event before it."""
+    """The last event before the registration."""
     end: int = FOREVER
     """The last event that the client got."""
     received: "array[int]" = field(default_factory=lambda: array("q"))
-    """Messages in the order in which they arrived."""
+    """IDs of messages in the order in which they arrived."""
     stays: dict[int, list[list[int]]] = field(default_factory=dict)
-    """By place: the ranges of events, excluding both ends, in which the client was there."""
+    """The ranges of events, excluding both ends, in which the client was in a place, by place."""
 
     def enter(self, place: int, event_id: int) -> None:
-        """The client is in the channel from this event on."""
+        """Record that the client is in the channel from this event on."""
         self.stays.setdefault(place, []).append([event_id, FOREVER])
 
     def leave(self, place: int, event_id: int) -> None:
-        """The client isn't in the channel after this event."""
+        """Record that the client isn't in the channel after this event."""
         for stay in self.stays.get(place, ()):
             if stay[1] == FOREVER:
                 stay[1] = event_id
@@ -42,15 +41,16 @@ class Watch:
 
 @dataclass
 class Record:
-    """The data for the checks. A place is a channel's ID, or a person's as a negative number:
-    direct messages are in the places of their readers."""
+    """The messages that were acknowledged, and the data to check their delivery. A place is a
+    channel's ID, or a person's as a negative number: direct messages are in the places of their
+    readers."""
 
     acknowledged: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """The places of each acknowledged message."""
     event_of: dict[int, int] = field(default_factory=dict)
     """The event that brought each message."""
     excused: set[int] = field(default_factory=set)
-    """Messages that were deleted or moved to another channel, which late clients may miss."""
+    """Messages that were deleted or moved to another channel. Late clients may miss them."""
     watches: list[Watch] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     failed: int = 0
@@ -69,7 +69,7 @@ class Record:
             )
 
     def judge(self) -> int:
-        """Compare received with acknowledged messages. Return how many deliveries were required."""
+        """Compare received with acknowledged messages. Return the number of required deliveries."""
         logs: dict[int, list[tuple[int, int]]] = {}
         for message_id, places in self.acknowledged.items():
             event_id = self.event_of.get(message_id)

@@ -1,4 +1,4 @@
-"""Full clients: each keeps the organization's state up to date by events, and must equal a new
+"""Full clients: each keeps the organization's state up to date with events, and must equal a new
 client at the end."""
 
 import asyncio
@@ -13,7 +13,7 @@ from bench.soak.organization import Person
 
 PAUSE_SECONDS = 3.0
 HUNG = 400
-"""The newest messages whose reactions are compared."""
+"""The number of newest messages whose reactions are compared."""
 
 
 class ReferenceClients:

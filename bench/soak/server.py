@@ -33,14 +33,14 @@ class Sample:
     pss: int
     rss: int
     heap: int
-    """The memory that the program itself allocated."""
+    """Memory that the program itself allocated."""
     fds: int
     threads: int
     cpu: float
 
 
 def sampled(pid: int) -> Sample:
-    """The process's current resources. Raises OSError if it isn't running."""
+    """Return the process's current resources. Raises OSError if it isn't running."""
     proc = Path(f"/proc/{pid}")
     memory = dict(re.findall(r"^(\w+): +(\d+) kB", (proc / "smaps_rollup").read_text(), re.M))
     threads = re.search(r"^Threads:\s+(\d+)", (proc / "status").read_text(), re.M)
@@ -55,20 +55,20 @@ def sampled(pid: int) -> Sample:
 
 
 def queues(config: Config) -> set[str]:
-    """The event queues in the database."""
+    """Return the event queues in the database."""
     database = database_at(config.data_path, config.database_url)
     with contextlib.closing(database.connect(readonly=True)) as connection:
         return {row[0] for row in connection.query("SELECT id FROM queues")}
 
 
 def complaints(config: Config) -> list[str]:
-    """Warnings and errors in the server's log."""
+    """Return the warnings and errors in the server's log."""
     lines = (config.data_path / "serve.log").read_text(errors="replace").splitlines()
     return [line for line in lines if re.search(r"level=(warning|error)|Traceback", line, re.I)]
 
 
 def checked(config: Config) -> list[str]:
-    """Problems found by `tertulia check`."""
+    """Return the problems found by `tertulia check`."""
     command = [sys.executable, "-m", "tertulia", "check", "--json", "--data-dir", config.data_dir]
     if config.database_url:
         command += ["--database-url", config.database_url]

@@ -32,7 +32,7 @@ _LINK: Final = re.compile(r"\]\((?P<path>[^)#:\s]+)(?P<anchor>#[^)\s]*)?\)")
 
 
 def build() -> None:
-    """Build the site into `src/tertulia/manual`, anew."""
+    """Build the site again into `src/tertulia/manual`."""
     from sphinx.cmd.build import build_main
 
     work = ROOT / "build" / "site"

@@ -15,11 +15,14 @@ from tertulia.demo import prepared
 from tertulia.service.config import Config
 from tests import databases
 from tests.browser.driving import (
-    FLAGS,
     HOW_TO_GET,
+    OPEN_WINDOWS,
+    PATIENCE,
     Window,
     chromium,
     headless_shell,
+    launched,
+    outline,
     sign_in,
     window,
 )
@@ -40,9 +43,12 @@ _PASSED = pytest.StashKey[bool]()
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add the contents of its pages to a failed test's report."""
     report = yield
     if report.when == "call":
         item.stash[_PASSED] = report.passed
+    if report.failed and report.when != "teardown":
+        report.sections += [("page", outline(one)) for one in OPEN_WINDOWS]
     return report
 
 
@@ -52,8 +58,7 @@ def driver() -> Iterator[Playwright]:
     their own event loop."""
     if not resources.files("tertulia").joinpath("web", "index.html").is_file():
         pytest.skip("the web client is not built: make client")
-    # The machine may be busy with other tests.
-    expect.set_options(timeout=30_000)
+    expect.set_options(timeout=1000 * PATIENCE)
     with sync_playwright() as playwright:
         yield playwright
 
@@ -65,7 +70,7 @@ def browser(request: pytest.FixtureRequest, driver: Playwright) -> Iterator[Brow
     if program is None:
         yield request.getfixturevalue("full_browser")
         return
-    with driver.chromium.launch(executable_path=program, args=FLAGS) as found:
+    with launched(driver, program) as found:
         yield found
 
 
@@ -75,7 +80,7 @@ def full_browser(driver: Playwright) -> Iterator[Browser]:
     program = chromium()
     if program is None:
         pytest.skip(HOW_TO_GET)
-    with driver.chromium.launch(executable_path=program, args=FLAGS) as found:
+    with launched(driver, program) as found:
         yield found
 
 
@@ -122,9 +127,9 @@ def _shared_pages(browser: Browser) -> Iterator[SharedPages]:
 
 @pytest.fixture
 def shared_page(request: pytest.FixtureRequest, _shared_pages: SharedPages) -> Iterator[Open]:
-    """Open pages that the tests of a module share: one for each account (and `how`). The client
-    keeps running between tests, so use this unless a test is about starting the client or about
-    what a browser stores. Fails if the test leaves a dialog, draft, or error behind."""
+    """Open pages that the tests of a module share: one for each account and set of options. The
+    client keeps running between tests, so use this unless a test is about starting the client or
+    about what a browser stores. Fails if the test leaves a dialog, draft, or error behind."""
     used: list[Window] = []
 
     def open_page(server: Server, account: Account | str, **how: Any) -> Window:

@@ -16,6 +16,7 @@ from playwright.sync_api import (
     ConsoleMessage,
     Locator,
     Page,
+    Playwright,
     Request,
     Route,
     ViewportSize,
@@ -61,6 +62,8 @@ FLAGS = [
 ]
 EXPECTED = r"Failed to load resource|blocked by Playwright"
 """Allowed console output: refusals are normal responses, but the console reports each."""
+PATIENCE = 120
+"""Seconds that a browser has for each step, since the machine may be busy with other tests."""
 LAPTOP: ViewportSize = {"width": 1280, "height": 800}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 
@@ -74,6 +77,11 @@ def headless_shell() -> str | None:
     """The path of Chromium's headless shell, which shows a page in four fifths of the time. None if
     it isn't installed or another browser is configured."""
     return None if "CHROMIUM" in os.environ else shutil.which(SHELL)
+
+
+def launched(driver: Playwright, program: str | None) -> Browser:
+    """Start this Chromium; Playwright's own for None."""
+    return driver.chromium.launch(executable_path=program, args=FLAGS, timeout=1000 * PATIENCE)
 
 
 @dataclass
@@ -120,6 +128,12 @@ class Window:
         """The shown message with this text."""
         return self.page.get_by_role("article").filter(has_text=text)
 
+    def undo(self, said: str) -> None:
+        """Press Undo in the toast with this text, since other toasts may offer to undo something
+        else."""
+        note = self.page.locator(".toasts").get_by_role("status").filter(has_text=said)
+        note.get_by_role("button", name="Undo", disabled=False).click()
+
     def link(self, name: str) -> Locator:
         """The sidebar link of a view or channel."""
         side = self.page.get_by_role("navigation", name="Views and channels")
@@ -130,6 +144,31 @@ class Window:
         return self.page.context
 
 
+OPEN_WINDOWS: list[Window] = []
+"""All open windows, for the reports of failed tests."""
+
+
+LOADING = """() => {
+    const parts = [...document.querySelectorAll("script[src], link[rel=modulepreload]")];
+    const wanted = parts.map((one) => one.src ?? one.href);
+    const lacking = wanted.filter((url) => !performance.getEntriesByName(url).length);
+    return [document.readyState, ...lacking].join(" ");
+}"""
+
+
+def outline(window: Window) -> str:
+    """Return what the window's page shows to assistive technology: its address, what isn't loaded
+    yet, the focused element, and the end of the main part."""
+    page = window.page
+    try:
+        focus = page.evaluate("document.activeElement.outerHTML.slice(0, 200)")
+        loading = page.evaluate(LOADING)
+        shown = page.locator("body").aria_snapshot(timeout=5_000)
+    except BrowserError as error:
+        return f"{page.url}: {error}"
+    return f"{page.url}\nloading: {loading}\nfocus: {focus}\n{shown[-4000:]}"
+
+
 @contextmanager
 def window(browser: Browser, site: str, **how: Any) -> Iterator[Window]:
     """Open a new browser profile with one page, signed out. Fails if the page did something
@@ -138,10 +177,14 @@ def window(browser: Browser, site: str, **how: Any) -> Iterator[Window]:
     # Service workers have their own tests.
     how.setdefault("service_workers", "block")
     context = browser.new_context(base_url=site, **how)
-    context.set_default_timeout(30_000)
+    context.set_default_timeout(1000 * PATIENCE)
     try:
         found = Window(context.new_page(), site)
-        yield found
+        OPEN_WINDOWS.append(found)
+        try:
+            yield found
+        finally:
+            OPEN_WINDOWS.remove(found)
         assert not found.troubles, "\n".join(found.troubles)
     finally:
         with suppress(BrowserError):
@@ -164,6 +207,14 @@ def sign_in_resident(context: BrowserContext, server: Server, address: str) -> N
     """Give the browser a session of a demonstration user, as the user's button does."""
     answer = context.request.post(f"{server.url}/login", form={"resident": address})
     assert answer.ok, answer.text()
+
+
+def eventually(page: Page, holds: Callable[[], bool]) -> None:
+    """Wait until something outside the page holds. For what is on the page, use `expect`."""
+    until = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < until
+        page.wait_for_timeout(50)
 
 
 def settled(page: Page) -> None:
@@ -226,10 +277,7 @@ class HeldAnswers:
 
     def wait(self) -> None:
         """Return as soon as a response is held."""
-        until = time.monotonic() + 30
-        while not self._held:
-            assert time.monotonic() < until, "nothing was asked for"
-            self._window.page.wait_for_timeout(20)
+        eventually(self._window.page, lambda: bool(self._held))
 
     def __call__(self) -> None:
         self._is_open = True

@@ -17,13 +17,11 @@ import httpx
 from playwright.sync_api import Error as BrowserError
 from playwright.sync_api import Page, Playwright
 
-from tests.browser.driving import FLAGS, LAPTOP, chromium, headless_shell
+from tests.browser.driving import LAPTOP, PATIENCE, chromium, headless_shell, launched
 from tests.browser.firefox_relay import PROGRAM as FIREFOX
 from tests.e2e.server import free_port
 
 ROOT: Final = Path(__file__).parents[2]
-PATIENCE: Final = 60
-"""How long to wait for an element, in seconds."""
 
 _FIND: Final = """(css, text) => {
     const found = [...document.querySelectorAll(css)].filter(
@@ -35,7 +33,18 @@ _FIND: Final = """(css, text) => {
     const {left, top, width, height} = last.getBoundingClientRect();
     return [left + width / 2, top + height / 2];
 }"""
-"""The middle of the last visible element with this text."""
+"""Finds the middle of the last visible element with this text."""
+
+
+_LINE: Final = """(css) => {
+    const element = [...document.querySelectorAll(css)].at(-1);
+    if (!element) return null;
+    const text = document.createRange();
+    text.selectNodeContents(element);
+    const {left, right, top, bottom} = text.getBoundingClientRect();
+    return [left, right, (top + bottom) / 2];
+}"""
+"""Finds where the only line of the last such element begins and ends, and its height."""
 
 
 class Screen(ABC):
@@ -65,6 +74,24 @@ class Screen(ABC):
 
     @abstractmethod
     def _click(self, x: float, y: float) -> None: ...
+
+    @abstractmethod
+    def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
+        """Press the mouse at one place and release it at another."""
+
+    def wait(self, function: str, *arguments: Any) -> Any:
+        """Wait until a JavaScript function returns something true. Return it."""
+        until = time.monotonic() + PATIENCE
+        while not (found := self._result(function, arguments)):
+            assert time.monotonic() < until, f"never true: {function}"
+            time.sleep(0.05)  # A browser can only be polled.
+        return found
+
+    def _result(self, function: str, arguments: tuple[Any, ...]) -> Any:
+        # While a page loads, scripts fail.
+        with suppress(BrowserError):
+            return self.evaluate(function, *arguments)
+        return None
 
     def go(self, fragment: str) -> None:
         self.open(f"{self.site}/#{fragment}")
@@ -100,6 +127,15 @@ class Screen(ABC):
             time.sleep(0.05)  # A browser can only be polled.
             place, before = self.find(css, text), place
         self._click(*place)
+
+    def select(self, css: str) -> None:
+        """Select the text of an element with the mouse, once it no longer moves."""
+        place, before = self.wait(_LINE, css), None
+        while place != before:
+            time.sleep(0.05)  # A browser can only be polled.
+            place, before = self.wait(_LINE, css), place
+        start, end, middle = place
+        self.drag((start + 1, middle), (end - 1, middle))
 
     def fill(self, css: str, text: str) -> None:
         """Click an empty field and type."""
@@ -139,6 +175,13 @@ class PlaywrightScreen(Screen):
     def _click(self, x: float, y: float) -> None:
         self._page.mouse.click(x, y)
 
+    def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
+        mouse = self._page.mouse
+        mouse.move(*start)
+        mouse.down()
+        mouse.move(*end, steps=4)
+        mouse.up()
+
 
 _KEYS: Final = {
     "Control": "\ue009",
@@ -148,6 +191,9 @@ _KEYS: Final = {
     "Escape": "\ue00c",
     "ArrowUp": "\ue013",
     "End": "\ue010",
+    "ArrowLeft": "\ue012",
+    "ArrowRight": "\ue014",
+    "ArrowDown": "\ue015",
 }
 """WebDriver's codes of keys."""
 
@@ -188,12 +234,23 @@ class WebKitScreen(Screen):
         self._do(f"element/{next(iter(element.values()))}/value", text=str(path))
 
     def _click(self, x: float, y: float) -> None:
-        move = {"type": "pointerMove", "duration": 0, "x": round(x), "y": round(y)}
-        press = [{"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}]
-        self._act("pointer", [move, *press])
+        self.drag((x, y), (x, y))
+
+    def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
+        moves: list[dict[str, Any]] = [
+            {"type": "pointerMove", "duration": 0, "x": round(x), "y": round(y)}
+            for x, y in (start, end)
+        ]
+        down, up = ({"type": kind, "button": 0} for kind in ("pointerDown", "pointerUp"))
+        self._act("pointer", [moves[0], down, *(moves[1:] if start != end else []), up])
 
 
 BROWSERS: Final = ("chromium", "firefox", "webkit")
+_MOUSE: Final[dict[str, str | float | bool]] = {
+    "ui.primaryPointerCapabilities": 6,
+    "ui.allPointerCapabilities": 6,
+}
+"""A precise pointer that hovers. Without a display, Firefox takes the machine for a phone."""
 _WEBKIT_DRIVER, _DISPLAY = "WebKitWebDriver", "Xvfb"
 
 
@@ -224,19 +281,23 @@ def screen(browser: str, driver: Playwright, directory: Path, site: str) -> Iter
             f'#!/bin/sh\ncd "{ROOT}"\nexec "{sys.executable}" -m tests.browser.firefox_relay "$@"\n'
         )
         start.chmod(0o700)
-        launched = driver.firefox.launch(channel="moz-firefox", executable_path=start)
+        opened = driver.firefox.launch(
+            channel="moz-firefox",
+            executable_path=start,
+            firefox_user_prefs=_MOUSE,
+            timeout=1000 * PATIENCE,
+        )
     else:
-        program = headless_shell() or chromium()
-        launched = driver.chromium.launch(executable_path=program, args=FLAGS)
-    with launched:
-        found = PlaywrightScreen(browser, site, launched.new_context(viewport=LAPTOP).new_page())
+        opened = launched(driver, headless_shell() or chromium())
+    with opened:
+        found = PlaywrightScreen(browser, site, opened.new_context(viewport=LAPTOP).new_page())
         yield found
         assert not found.errors
 
 
 @contextmanager
 def _webkit(directory: Path) -> Iterator[httpx.Client]:
-    """A session of WebKitGTK on a display of its own."""
+    """A session of WebKitGTK on a separate display."""
     run = [_DISPLAY, "-displayfd", "1", "-screen", "0", "1280x800x24", "-nolisten", "tcp"]
     with _program(run, stdout=subprocess.PIPE) as display:
         assert display.stdout

@@ -12,23 +12,35 @@ from tests.e2e.server import Account, Server
 
 LEFT = """async (drafts) => {
     // No test starts or ends in this view: going to the current view would reload the page.
-    location.hash = "#reminders";
+    location.hash = "#later";
     await new Promise((done) => setTimeout(done));
     for (const one of document.querySelectorAll(".toasts button:last-child")) one.click();
     document.activeElement?.blur();
     await new Promise((done) => setTimeout(done));
     const text = (one) => (one.value ?? one.textContent).trim().slice(0, 60);
-    const kept = Object.keys(localStorage)
+    const kept = () => Object.keys(localStorage)
         .filter((key) => key.includes(":draft:"))
         .map((key) => JSON.parse(localStorage.getItem(key)))
         .filter(({ gone, content }) => gone === undefined && !drafts.includes(content));
     const seen = "dialog[open], :popover-open, textarea, [contenteditable=true], :root[dir=rtl]";
-    return [
+    const left = () => [
         ...[...document.querySelectorAll(seen)].map((one) => `${one.localName} “${text(one)}”`),
-        ...kept.map((one) => `draft “${one.content}”`),
+        ...kept().map((one) => `draft “${one.content}”`),
     ];
+    // What the test did last may still be going on.
+    const until = Date.now() + 10_000;
+    while (left().length && Date.now() < until) await new Promise((done) => setTimeout(done, 50));
+    return left();
 }"""
-"""Leave the view and close the banners. Return open dialogs and unsent drafts."""
+"""Leave the view and close the banners. Return the dialogs and unsent drafts that stay."""
+FORGET = """() => {
+    const names = ["tools", "undo-send", "formatted", "left", "people", "width", "folded",
+        "channels-open", "inbox-order", "skin tone"].map((name) => `tertulia:${name}`);
+    const changed = names.filter((name) => localStorage.getItem(name) !== null);
+    for (const name of changed) localStorage.removeItem(name);
+    return changed.length > 0;
+}"""
+"""Forget the settings that this browser stores. Return whether there were any."""
 
 
 class _SharedPage(NamedTuple):
@@ -62,7 +74,8 @@ class SharedPages:
         return shared.window
 
     def leave(self, window: Window) -> list[str]:
-        """Reset the page for the next test. Return what the test left behind."""
+        """Reset the page for the next test, also where the test used other tools, folded a section,
+        or sorted the inbox. Return what the test left behind."""
         shared = next(one for one in self._pages.values() if one.window is window)
         page = window.page
         page.unroute_all(behavior="ignoreErrors")
@@ -73,6 +86,9 @@ class SharedPages:
         page.mouse.move(0, 0)
         left: list[str] = page.evaluate(LEFT, shared.drafts)
         left += window.troubles
+        if page.evaluate(FORGET):
+            # The client has read them. The next test starts it again.
+            page.goto("about:blank")
         return [*left, "the server is away"] if window.away else left
 
     def close(self, *windows: Window) -> None:

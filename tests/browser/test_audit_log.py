@@ -26,6 +26,7 @@ def test_the_audit_log_is_filtered_and_downloaded(
     person = main.get_by_role("combobox", name="Person")
     person.fill("Iris")
     person.press("Enter")
+    expect(main.get_by_role("button", name="Remove Iris Vidal")).to_be_visible()
     expect(items.first).to_contain_text("By Iris Vidal")
     with iris.page.expect_download() as download:
         main.get_by_role("button", name="Download as CSV").click()

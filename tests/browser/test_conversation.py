@@ -90,9 +90,9 @@ def test_messages_typed_while_offline_are_sent_once(shared_site: Site, shared_pa
     expect(ann.message("While it was away")).to_be_visible()
     shared_site.server.start()
 
-    expect(ben.message("While it was away")).to_have_count(1, timeout=30_000)
+    expect(ben.message("While it was away")).to_have_count(1)
     ben.say("After")
-    expect(ann.message("After")).to_be_visible(timeout=30_000)
+    expect(ann.message("After")).to_be_visible()
     expect(ann.page.get_by_text("Can’t reach the server")).to_be_hidden()
     for one in (ann, ben):
         expect(one.message("While it was away")).to_have_count(1)
@@ -115,7 +115,7 @@ def test_a_client_with_an_expired_queue_starts_again(shared_site: Site, shared_p
     assert gone.ok, gone.text()
     ben.say("Are you still there?")
 
-    expect(ann.message("Are you still there?")).to_be_visible(timeout=30_000)
+    expect(ann.message("Are you still there?")).to_be_visible()
     expect(ann.box).to_have_value("Not sent yet")
     ann.box.fill("")
 

@@ -18,7 +18,7 @@ def test_an_export_is_made_downloaded_and_deleted(
     expect(main).to_contain_text("people allow exports to include their private data")
     main.get_by_role("button", name="Export public data").click()
     link = main.get_by_role("link", name="Download")
-    expect(link).to_be_visible(timeout=60_000)
+    expect(link).to_be_visible()
     with iris.page.expect_download() as download:
         link.click()
     file = tmp_path / "export.tar.gz"

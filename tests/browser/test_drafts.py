@@ -1,7 +1,6 @@
 """A sent message doesn't stay a draft, however late the server's events arrive."""
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -9,7 +8,7 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from tests.browser.conftest import Open
-from tests.browser.driving import Window
+from tests.browser.driving import Window, eventually
 from tests.e2e.conftest import Site
 
 WRITES = re.compile(r"/api/v1/drafts(/\d+)?$")
@@ -33,14 +32,6 @@ def drafts(site: Site, topic: str) -> list[dict[str, Any]]:
     auth = (site.ann.email, site.ann.api_key)
     answer = httpx.get(f"{site.server.url}/api/v1/drafts", auth=auth, timeout=60).json()
     return [draft for draft in answer["drafts"] if draft["topic"] == topic]
-
-
-def eventually(holds: Callable[[], bool], window: Window) -> None:
-    for _ in range(150):
-        if holds():
-            return
-        window.page.wait_for_timeout(100)
-    assert holds()
 
 
 def answering_late(window: Window, milliseconds: int = 600) -> None:
@@ -67,7 +58,7 @@ def test_a_sent_message_does_not_return_as_a_draft(sqlite_site: Site, ann: Windo
     ann.box.press("Control+Enter")
     expect(ann.message("or not and")).to_be_visible()
 
-    eventually(lambda: not drafts(sqlite_site, "lunch"), ann)
+    eventually(ann.page, lambda: not drafts(sqlite_site, "lunch"))
     ann.page.wait_for_timeout(3000)
     assert not drafts(sqlite_site, "lunch")
     expect(ann.box).to_have_value("")
@@ -87,7 +78,7 @@ def test_sent_files_do_not_return_as_a_draft(sqlite_site: Site, ann: Window) -> 
     ann.box.press("Control+Enter")
     expect(ann.page.get_by_role("link", name="two.cake").first).to_be_visible()
 
-    eventually(lambda: not drafts(sqlite_site, "cakes"), ann)
+    eventually(ann.page, lambda: not drafts(sqlite_site, "cakes"))
     ann.page.wait_for_timeout(3000)
     assert not drafts(sqlite_site, "cakes")
     expect(files).to_have_count(0)
@@ -97,7 +88,7 @@ def test_a_sent_message_does_not_return_after_a_reload(sqlite_site: Site, ann: W
     """The page closes before the server hears that the draft was deleted."""
     ann.go("narrow/channel/general/topic/away")
     ann.box.press_sequentially("Gone soon")
-    eventually(lambda: len(drafts(sqlite_site, "away")) == 1, ann)
+    eventually(ann.page, lambda: len(drafts(sqlite_site, "away")) == 1)
     ann.page.route(WRITES, lambda route: route.abort())
     ann.box.press("Control+Enter")
     expect(ann.message("Gone soon")).to_be_visible()
@@ -108,7 +99,7 @@ def test_a_sent_message_does_not_return_after_a_reload(sqlite_site: Site, ann: W
     ann.page.unroute(WRITES)
     ann.page.reload()
     expect(ann.box).to_have_value("")
-    eventually(lambda: not drafts(sqlite_site, "away"), ann)
+    eventually(ann.page, lambda: not drafts(sqlite_site, "away"))
 
 
 def test_a_draft_whose_creation_got_no_response_is_not_duplicated(
@@ -127,7 +118,7 @@ def test_a_draft_whose_creation_got_no_response_is_not_duplicated(
 
     ann.page.route(WRITES, lost)
     ann.box.press_sequentially("Only one")
-    eventually(lambda: len(drafts(sqlite_site, "unanswered")) == 1, ann)
+    eventually(ann.page, lambda: len(drafts(sqlite_site, "unanswered")) == 1)
     ann.page.reload()
     ann.page.unroute(WRITES)
     expect(ann.box).to_have_value("Only one")

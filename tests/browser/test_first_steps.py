@@ -1,5 +1,5 @@
-"""What new users trip over: bulk actions can be undone, lifting a finger does nothing, and messages
-are true."""
+"""Common mistakes of new users: bulk actions can be undone, lifting a finger does nothing, and
+messages are true."""
 
 import re
 
@@ -41,7 +41,7 @@ def test_bulk_actions_can_be_undone(demo_server: Server, shared_page: Open) -> N
     iris.page.get_by_role("button", name="Mark all as read").click()
     expect(toast).to_contain_text(f"Marked {before} messages as read")
     expect(iris.link("Inbox")).not_to_contain_text("unread")
-    toast.get_by_role("button", name="Undo").click()
+    iris.undo(f"Marked {before} messages as read")
     expect(iris.link("Inbox")).to_contain_text(f"{before} unread")
 
     iris.go("organization/users")
@@ -51,7 +51,7 @@ def test_bulk_actions_can_be_undone(demo_server: Server, shared_page: Open) -> N
     expect(toast).to_contain_text("Marco Dias: Moderator")
     # Settings pages have no list of people.
     expect(iris.page.locator("#people")).to_be_hidden()
-    toast.filter(has_text="Marco").get_by_role("button", name="Undo").last.click()
+    iris.undo("Marco Dias: Moderator")
     expect(role).to_have_value(was)
 
     # Linked pages, and an address without a page.
@@ -69,10 +69,6 @@ def test_hidden_items_are_announced_and_restored_and_counts_match(
     page, keys = iris.page, iris.page.keyboard
     main = page.get_by_role("main")
 
-    def taken_back(said: str) -> None:
-        note = page.locator(".toasts").get_by_role("status").filter(has_text=said)
-        note.get_by_role("button", name="Undo", disabled=False).click()
-
     def choose(channel: str, item: str) -> None:
         iris.link(channel).first.hover()
         page.get_by_role("button", name=f"Actions for {channel}").click()
@@ -85,7 +81,7 @@ def test_hidden_items_are_announced_and_restored_and_counts_match(
     settled(page)
     main.focus()
     keys.press("M")
-    taken_back("staff lunch: Muted")
+    iris.undo("staff lunch: Muted")
     hears = main.get_by_role("button", name="Topic notifications")
     hears.click()
     expect(page.get_by_role("menuitemradio", name="Muted", exact=True)).not_to_be_checked()
@@ -96,7 +92,7 @@ def test_hidden_items_are_announced_and_restored_and_counts_match(
     expect(page).to_have_url(re.compile("E2.9C.94"))
     expect(iris.message("demand a recount")).to_be_visible()
     expect(iris.box).to_have_value("With dessert")
-    taken_back("staff lunch: Resolved")
+    iris.undo("staff lunch: Resolved")
     expect(main.get_by_role("button", name="Mark as resolved")).to_be_visible()
     expect(iris.message("demand a recount")).to_be_visible()
     expect(iris.box).to_have_value("With dessert")
@@ -117,11 +113,11 @@ def test_hidden_items_are_announced_and_restored_and_counts_match(
     row.click(button="right")
     page.get_by_role("menuitem", name="Mark as read").click()
     expect(count).not_to_contain_text("unread")
-    taken_back("Marked 2 messages as read")
+    iris.undo("Marked 2 messages as read")
     expect(count).to_contain_text("2 unread")
 
     choose("deliveries", "Mute channel")
-    taken_back("#deliveries: Muted")
+    iris.undo("#deliveries: Muted")
     # You can't rejoin a private channel yourself, so the client asks for confirmation.
     choose("numbers", "Unsubscribe")
     dialog = page.get_by_role("dialog", name="Unsubscribe from numbers")
@@ -141,14 +137,14 @@ def test_hidden_items_are_announced_and_restored_and_counts_match(
         out = main.get_by_role("button", name=f"Remove {name}", exact=True)
         out.click()
         expect(out).to_have_count(0)
-        taken_back(f"Removed {name}")
+        iris.undo(f"Removed {name}")
         expect(out).to_be_visible()
     iris.go("inbox")
     page.locator("#people li").filter(has_text="Marco Dias").click(button="right")
     card = page.get_by_role("dialog", name="User card")
     card.get_by_role("button", name="Mute user").click()
     expect(card.get_by_role("button", name="Unmute user")).to_be_visible()
-    taken_back("Marco Dias: Muted")
+    iris.undo("Marco Dias: Muted")
     page.locator("#people li").filter(has_text="Marco Dias").click(button="right")
     expect(card.get_by_role("button", name="Mute user")).to_be_visible()
     # About who was active here.

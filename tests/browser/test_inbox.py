@@ -3,7 +3,7 @@
 import re
 
 import httpx
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
 from tests.browser.driving import settled
@@ -24,12 +24,6 @@ def say(http: httpx.Client, topic: str, content: str) -> None:
     http.post("/messages", data=about).raise_for_status()
 
 
-def focused(page: Page) -> str | None:
-    """The conversation whose row has focus."""
-    found: str | None = page.evaluate("document.activeElement?.dataset.row ?? null")
-    return found
-
-
 def test_the_first_minutes_of_an_owner_and_a_new_user(sqlite_site: Site, shared_page: Open) -> None:
     ann = shared_page(sqlite_site.server, sqlite_site.ann)
     page = ann.page
@@ -45,11 +39,21 @@ def test_the_first_minutes_of_an_owner_and_a_new_user(sqlite_site: Site, shared_
     expect(steps.get_by_role("button", name="Set up backups")).to_be_visible()
 
     steps.get_by_role("button", name="Create channels").click()
-    dialog = page.get_by_role("dialog", name="Create channels")
+    dialog = page.get_by_role("dialog", name="Set up your organization")
+    dialog.get_by_label("Template").select_option(label="Club")
+    expect(dialog.get_by_label("#meetings")).to_be_checked()
+    dialog.get_by_label("Template").select_option(label="Team")
     dialog.get_by_label("#random").uncheck()
     dialog.get_by_label("Other channels").fill("garden, general,  garden")
-    dialog.get_by_role("button", name="Create 4 channels").click()
+    expect(dialog.get_by_label("@leads")).to_be_checked()
+    dialog.get_by_role("button", name="Create", exact=True).click()
     expect(dialog).to_be_hidden()
+    expect(page.get_by_text("4 channels and 1 group created.")).to_be_visible()
+    ann.go("narrow/channel/announcements/topic/Welcome")
+    expect(ann.message("introduce yourself")).to_be_visible()
+    ann.go("groups")
+    expect(page.get_by_role("link", name="leads")).to_be_visible()
+    ann.go("inbox")
     expect(ann.link("garden")).to_be_visible()
     expect(steps.get_by_role("button", name="Done: Create channels")).to_be_visible()
     page.get_by_role("button", name="Hide", exact=True).click()
@@ -95,7 +99,7 @@ def test_the_inbox_is_navigated_with_the_keyboard(sqlite_site: Site, shared_page
         keys.press("j")
         expect(rows.first).to_be_focused()
         keys.press("j")
-        assert focused(page) == "c1/film"
+        expect(page.locator('[data-row="c1/film"]')).to_be_focused()
         keys.press("End")
         expect(rows.last).to_be_focused()
         expect(page.locator('[data-row="c1/mine"]')).to_contain_text("You: I begin")

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, CDPSession, Worker, expect
 
 from tests.browser.conftest import Open
-from tests.browser.driving import Window
+from tests.browser.driving import Window, eventually
 from tests.e2e.conftest import Site
 from tests.e2e.people import client_of, ok
 
@@ -45,7 +45,8 @@ class Phone:
             lambda event: found.extend(event["registrations"]),
         )
         self.devtools.send("ServiceWorker.enable")
-        window.page.wait_for_function("navigator.serviceWorker.controller !== null")
+        window.page.wait_for_function("() => navigator.serviceWorker.controller !== null")
+        eventually(window.page, lambda: bool(found))
         self.registration = found[-1]["registrationId"]
         window.page.goto("about:blank")
         # The browser closes the client's page some time later. Until then, it's visible.
@@ -69,13 +70,13 @@ class Phone:
         )
 
     def notes(self, until: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
-        """The notifications, once they match."""
+        """Return the notifications, once they match."""
         shown: list[dict[str, Any]] = self._until(NOTES, until)
         self.told = None
         return shown
 
     def _until(self, look: str, until: Callable[[Any], bool]) -> Any:
-        """The worker's clients, once they match."""
+        """Return the worker's clients, once they match."""
         for turn in range(1, 601):
             seen = self.worker.evaluate(look)
             if until(seen):
@@ -99,7 +100,7 @@ def shared_org(sqlite_site: Site, shared_page: Open) -> Window:
     ann = shared_page(sqlite_site.server, sqlite_site.ann, service_workers="allow")
     ann.go("inbox")
     ann.page.evaluate("navigator.serviceWorker.ready.then(() => true)")
-    ann.page.wait_for_function("navigator.serviceWorker.controller !== null")
+    ann.page.wait_for_function("() => navigator.serviceWorker.controller !== null")
     return ann
 
 

@@ -14,7 +14,7 @@ def test_an_owner_moves_in(tmp_path: Path, new_page: Open) -> None:
         iris = new_page(server, "iris@cafe.example")
         iris.go("organization/move-in")
         main = iris.page.get_by_role("main")
-        main.get_by_label("Export of").select_option("zulip")
+        main.get_by_label("Export from").select_option("zulip")
 
         # The connection is lost in the middle of the upload.
         lost: list[Route] = []

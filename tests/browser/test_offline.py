@@ -1,4 +1,4 @@
-"""The network fails and recovers: what was opened and written in the meantime."""
+"""The network fails and recovers: reading and writing in the meantime."""
 
 import re
 from contextlib import suppress
@@ -44,7 +44,7 @@ def test_pages_opened_while_offline_load_once_online(sqlite_site: Site, new_page
     ann.go("settings/profile")
     expect(ann.page.get_by_role("main").get_by_role("alert")).to_contain_text("be loaded")
     ann.context.set_offline(False)
-    expect(ann.page.get_by_role("heading", name="Profile")).to_be_visible(timeout=30_000)
+    expect(ann.page.get_by_role("heading", name="Profile")).to_be_visible()
     expect(ann.page.get_by_text("new version")).to_have_count(0)
     # Its styles failed to load, too.
     styles = ann.page.locator("link[rel=stylesheet][href*='/Pages-']")
@@ -57,7 +57,7 @@ def test_pages_opened_while_offline_load_once_online(sqlite_site: Site, new_page
     ann.say("From the sea")
     expect(ann.message("From the sea")).to_be_in_viewport()
     ann.context.set_offline(False)
-    expect(ann.message("Boat 29")).to_be_visible(timeout=30_000)
+    expect(ann.message("Boat 29")).to_be_visible()
     expect(ann.message("From the sea")).to_have_count(1)
     expect(ann.page.get_by_text("Sending")).to_have_count(0)
     assert heard(sqlite_site.server, sqlite_site.ben, "harbour").count("From the sea") == 1
@@ -95,7 +95,7 @@ def test_messages_sent_while_offline_are_visible(sqlite_site: Site, new_page: Op
     expect(ann.message("Second wave")).to_be_in_viewport(ratio=0.9)
     expect(ann.message("Second wave").get_by_text("Sending")).to_be_in_viewport()
     ann.context.set_offline(False)
-    expect(ann.page.get_by_text("Sending")).to_have_count(0, timeout=30_000)
+    expect(ann.page.get_by_text("Sending")).to_have_count(0)
 
 
 def test_an_overlay_that_could_not_be_loaded_is_opened_again(

@@ -52,7 +52,7 @@ def with_authenticator(browser: Browser, site: Site) -> Iterator[tuple[Page, Any
 
 
 def api(page: Page, method: str, path: str, **form: Any) -> Any:
-    """A request of the signed-in page to the API."""
+    """Send a request from the signed-in page to the API."""
     cookies = page.context.cookies()
     token = next((one["value"] for one in cookies if one["name"].endswith("csrf")), "")
     answer = page.context.request.fetch(
@@ -77,7 +77,7 @@ def sign_in_with_password(page: Page, email: str) -> None:
 
 
 def sign_out(page: Page) -> None:
-    page.goto("about:blank")  # The client would go to the first page by itself.
+    page.goto("about:blank")  # Otherwise, the client would go to the first page by itself.
     page.context.clear_cookies()
 
 

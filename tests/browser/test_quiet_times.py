@@ -36,7 +36,8 @@ Document.prototype.hasFocus = () => false;
 
 def noted(window: Window, bodies: list[str]) -> None:
     """Exactly these notifications were shown, each with two tones."""
-    window.page.wait_for_function("(count) => noted.length >= count", arg=len(bodies))
+    both = "(count) => noted.length >= count && tones >= 2 * count"
+    window.page.wait_for_function(both, arg=len(bodies))
     assert window.page.evaluate("[noted, tones]") == [bodies, 2 * len(bodies)]
 
 

@@ -100,7 +100,7 @@ def test_the_desktop_app_signs_in_through_the_browser(
         service_workers="block",
         user_agent="Mozilla/5.0 ZulipElectron/5.11.1 Chrome/130",
     )
-    # The app opens links in the user's browser, not in a window of its own.
+    # The app opens links in the user's browser, not in a separate window.
     app.add_init_script("window.open = (url) => { window.opened = String(url); }")
     inside = app.new_page()
     inside.goto("/login")

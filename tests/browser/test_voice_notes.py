@@ -27,12 +27,13 @@ def test_a_voice_note_is_recorded_and_played(sqlite_site: Site, shared_page: Ope
     ann = shared_page(sqlite_site.server, sqlite_site.ann)
     page = ann.page
     ann.go("narrow/channel/general/topic/voices")
+    ann.box.click()
     page.get_by_role("button", name="Record a voice note").click()
     note = page.get_by_role("group", name="Voice note")
     expect(note.get_by_role("alert")).to_contain_text("Microphone access is blocked")
     ann.context.grant_permissions(["microphone"])
     note.get_by_role("button", name="Try again").click()
-    expect(note.get_by_role("timer")).to_have_text(re.compile("0:0[1-9]"))
+    expect(note.get_by_role("timer")).to_have_text(re.compile("0:(?!00)"))
     note.get_by_role("button", name="Stop").click()
     assert 0 < note.locator("audio").evaluate(MEASURE) < 60
     note.get_by_role("button", name="Attach").click()
@@ -49,7 +50,7 @@ def test_a_voice_note_is_recorded_and_played(sqlite_site: Site, shared_page: Ope
 
     # After leaving the conversation, the recording so far is in the draft.
     page.get_by_role("button", name="Record a voice note").click()
-    expect(note.get_by_role("timer")).to_have_text(re.compile("0:0[1-9]"))
+    expect(note.get_by_role("timer")).to_have_text(re.compile("0:(?!00)"))
     ann.go("inbox")
     expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
     ann.go("narrow/channel/general/topic/voices")

@@ -89,7 +89,7 @@ def test_a_visitor_reads_web_public_channels_and_finds_sign_in(
     expect(page.get_by_role("menuitemradio")).to_have_count(4)
     page.keyboard.press("Escape")
     visitor.go("narrow/is/starred")
-    expect(main.get_by_role("heading", name="This isn’t public")).to_be_visible()
+    expect(main.get_by_role("heading", name="This page isn’t public")).to_be_visible()
 
     # A failed load is reported and retried.
     visitor.go("narrow/channel/square/topic/news")
@@ -105,7 +105,7 @@ def test_a_visitor_reads_web_public_channels_and_finds_sign_in(
 
     # Private content looks like content that doesn't exist.
     visitor.go("narrow/channel/general/topic/news")
-    expect(main.get_by_role("heading", name="This isn’t public")).to_be_visible()
+    expect(main.get_by_role("heading", name="This page isn’t public")).to_be_visible()
     found += faults(visitor, "closed")
     expect(page.get_by_text("Said in general")).to_have_count(0)
     page.set_viewport_size({"width": 390, "height": 844})

@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -12,7 +11,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Open
-from tests.browser.driving import Window
+from tests.browser.driving import Window, eventually
 from tests.e2e.conftest import Site
 
 FEED = (
@@ -86,14 +85,25 @@ def wait_for_message(window: Window, topic: str) -> None:
         "num_after": 0,
         "narrow": narrow,
     }
-    until = time.monotonic() + 30
-    while True:
+
+    def is_said() -> bool:
         answer = window.context.request.get("/api/v1/messages", params=asked)
         assert answer.ok, answer.text()
-        if answer.json()["messages"]:
-            return
-        assert time.monotonic() < until, "nothing was said"
-        window.page.wait_for_timeout(50)
+        return bool(answer.json()["messages"])
+
+    eventually(window.page, is_said)
+
+
+def refresh_until(listed: Locator, text: str) -> None:
+    """Load the list again until it contains the text, since the server notes a delivery only after
+    its effect."""
+    shown = listed.get_by_role("listitem").filter(has_text=text)
+
+    def is_shown() -> bool:
+        listed.get_by_role("button", name="Refresh").click()
+        return shown.count() > 0
+
+    eventually(listed.page, is_shown)
 
 
 def test_an_incoming_webhook_is_addressed_signed_and_listed(
@@ -124,7 +134,7 @@ def test_an_incoming_webhook_is_addressed_signed_and_listed(
     refused = httpx.post(address.inner_text(), content=b"{", headers={"X-GitHub-Event": "issues"})
     assert refused.status_code == 400
     deliveries = dialog.locator("section").last
-    deliveries.get_by_role("button", name="Refresh").click()
+    refresh_until(deliveries, "The request body isn't valid JSON.")
     expect(deliveries.get_by_role("listitem")).to_have_count(2)
     expect(deliveries.get_by_role("listitem").first).to_contain_text(
         "The request body isn't valid JSON."
@@ -165,7 +175,7 @@ def test_an_outgoing_webhook_sends_a_command_and_posts_the_reply(
     expect(ann.message("Done: staging")).to_be_visible()
     ann.go("settings/your-bots")
     row.get_by_role("button", name="Outgoing webhook").click()
-    expect(dialog.get_by_role("listitem").first).to_contain_text("Delivered")
+    refresh_until(dialog, "Delivered")
 
 
 def test_a_feed_is_followed_and_removed(bots_site: Site, shared_page: Open, program: str) -> None:
@@ -181,8 +191,7 @@ def test_a_feed_is_followed_and_removed(bots_site: Site, shared_page: Open, prog
     feeds = dialog.locator("section").filter(has_text="Feeds (RSS, Atom)")
     expect(feeds.get_by_role("listitem")).to_contain_text("feed.xml")
     wait_for_message(ann, "The blog")
-    feeds.get_by_role("button", name="Refresh").click()
-    expect(feeds.get_by_role("listitem")).to_contain_text("The blog")
+    refresh_until(feeds, "The blog")
     feeds.get_by_role("button", name="Stop following").click()
     expect(feeds.get_by_role("listitem")).to_have_count(0)
     dialog.locator("footer").get_by_role("button", name="Close").click()

@@ -1,5 +1,5 @@
-"""`python -m tests.chaos [--minutes 5] [--seed 1]`: inject random faults and check that everything
-clients were told is true. Exits with 1 if not."""
+"""`python -m tests.chaos [--minutes 5] [--seed 1]`: inject random faults, and check that every
+response that clients got is true. Exits with 1 if one isn't."""
 
 import argparse
 import random

@@ -27,9 +27,9 @@ DELAY_SECONDS = 0.15
 REST_SECONDS = 0.5
 """Seconds before an ended node is restarted."""
 LISTENS, WRITES = b"LISTEN", b"FOR UPDATE"
-"""How a node's connections are told apart."""
+"""The bytes by which a node's connections are told apart."""
 SEVERAL = 5
-"""Commits, of which some are by clients."""
+"""The number of commits, of which some are by clients."""
 Say = Callable[[str], None]
 _AT_A_COMMIT = {
     Kind.LOSE_ANSWER: OnTheWay.CUT_AFTER,
@@ -104,7 +104,7 @@ class Cluster:
         return [self.nodes[number] for number in sorted(self._wanted)]
 
     def share_secret(self) -> None:
-        """Give all nodes the secret of the first."""
+        """Copy the first node's secret to all nodes."""
         for node in self.nodes[1:]:
             node.data_dir.mkdir(parents=True)
             shutil.copy(self.nodes[0].data_dir / "secret", node.data_dir)

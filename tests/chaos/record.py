@@ -1,4 +1,4 @@
-"""What clients requested, its outcome, and the invariants that must hold at the end."""
+"""The requests of clients, their outcomes, and the invariants that must hold at the end."""
 
 import enum
 import time
@@ -14,13 +14,13 @@ _NUMBERING = numbering_from(0)
 
 
 class Outcome(enum.Enum):
-    """What a client was told about its request."""
+    """The outcome of a request, as its client learned it."""
 
     DONE = "done"
     REFUSED = "nothing was done"
-    """A refusal, or a request to retry later."""
+    """The server refused the request, or asked to retry later."""
     UNKNOWN = "unknown"
-    """No response, or an unknown outcome."""
+    """There was no response, or it said that the outcome is unknown."""
 
 
 @dataclass(eq=False)
@@ -29,7 +29,7 @@ class Attempt:
 
     what: str
     subject: Hashable
-    """Attempts of one kind on one subject are made one after another."""
+    """The object of the request. Attempts of one kind on one object are made one after another."""
     value: Any
     """The new value, unique for the subject unless a value is set again."""
     node: int
@@ -37,9 +37,9 @@ class Attempt:
     ended: float = 0.0
     outcome: Outcome = Outcome.UNKNOWN
     answer: str = ""
-    """The response, for people."""
+    """The response, for error messages."""
     result: Any = None
-    """The new object according to the response."""
+    """The new object in the response."""
 
     def __str__(self) -> str:
         return (

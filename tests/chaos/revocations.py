@@ -1,4 +1,4 @@
-"""Permissions that are revoked at one node and used at all."""
+"""Permissions that are revoked at one node and then used at all nodes."""
 
 import asyncio
 import contextlib
@@ -49,11 +49,11 @@ class Revocations:
     ) -> None:
         """`outsider` is subscribed to none of the spare channels. `channel_id` is public."""
         self.probes: list[Probe] = []
-        """Successful uses."""
+        """The successful uses."""
         self.count = 0
-        """Acknowledged revocations."""
+        """The number of acknowledged revocations."""
         self.refused = 0
-        """Refused uses."""
+        """The number of refused uses."""
         self._cluster = cluster
         self._record = record
         self._owner = owner

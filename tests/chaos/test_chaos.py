@@ -1,5 +1,5 @@
 """The short chaos run: a node crashes, another is paused, the database does both, and connections
-are cut. What clients were told stays true."""
+are cut. Every response that clients got stays true."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ STOP_SECONDS = 90
 
 @pytest.mark.slow
 def test_what_clients_are_told_is_true_despite_faults() -> None:
-    """In a process of its own, like `make chaos`."""
+    """It runs in a separate process, like `make chaos`."""
     if not can_stand_alone():
         pytest.skip("no PostgreSQL of the machine: initdb is not installed")
     with subprocess.Popen(

@@ -9,5 +9,5 @@ from tests.cli.support import Place
 
 @pytest.fixture
 def place(database_url: str, tmp_path: Path) -> Place:
-    """An empty directory, with an empty database of each kind."""
+    """An empty directory and an empty database, of each kind."""
     return Place(tmp_path / "data", database_url)

@@ -45,7 +45,7 @@ class Place:
         return run(command, *self.flags, *arguments, typed=typed)
 
     def answer(self, command: str, *arguments: str) -> dict[str, Any]:
-        """Run a command with --json, and return what it prints."""
+        """Run a command with --json, and return the result."""
         result = self.run(command, *arguments, "--json")
         assert result.exit_code == 0, result.output
         answer: dict[str, Any] = json.loads(result.stdout)
@@ -68,7 +68,7 @@ class Place:
         return self.answer(
             "init",
             *("--org", "Example", "--email", "ann@example.com"),
-            *("--full-name", "Ann", "--password", PASSWORD),
+            *("--full-name", "Ann", "--password", PASSWORD, "--show-key"),
         )
 
     def add(self, name: str, role: str = "member") -> dict[str, Any]:
@@ -90,7 +90,7 @@ class Place:
 
     @contextmanager
     def program_from_nothing(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-        """The same, without loading modules in advance."""
+        """Run a `tertulia` process without loading modules in advance."""
         command = [sys.executable, "-m", "tertulia", *arguments, *self.flags]
         with subprocess.Popen(
             command,
@@ -125,7 +125,7 @@ def environment() -> dict[str, str]:
 
 
 def run(*arguments: str, typed: str = "") -> Result:
-    """Run a command in this process. Bugs are raised."""
+    """Run a command in this process. Unexpected errors are raised."""
     # A lower priority would stay for all tests that follow.
     with mock.patch.object(os, "nice"):
         return CliRunner().invoke(APP, list(arguments), input=typed, catch_exceptions=False)

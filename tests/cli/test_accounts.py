@@ -1,4 +1,4 @@
-"""`init`, `create-user` and `create-bot`."""
+"""`init`, `create-user`, and `create-bot`."""
 
 import asyncio
 import json
@@ -59,7 +59,8 @@ def test_init_shows_first_steps(tmp_path: Path) -> None:
     place = Place(tmp_path / "the data")
     arguments = ("--org", "Example", "--email", "ann@example.com", "--full-name", "Ann")
     result = place.run("init", *arguments, "--password", PASSWORD)
-    assert "api_key" in result.stdout
+    assert "ann@example.com" in result.stdout
+    assert "api_key" not in result.stdout
     assert "tertulia" not in result.stdout  # Programs read only the account.
     for word in ("external_url", "smtp_host", "backup_to", "invite", "channels"):
         assert word in result.stderr
@@ -190,6 +191,30 @@ def test_interrupted_questions_still_show_the_account(
     assert "ann@example.com" in result.stdout
     assert json.loads(shown.stdout)["api_key"] not in result.output
     assert "0 of 6 done" in result.stdout + result.stderr
+
+
+def test_init_creates_the_file_that_its_answers_go_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, file = Place(tmp_path / "data"), tmp_path / "tertulia.toml"
+    given = ("init", "--password", PASSWORD, "--config", str(file))
+    typed = place.run(
+        *given, "--yes", "--org", "Café", "--full-name", "Ann", "--email", "a@b.example"
+    )
+    assert (typed.exit_code, file.exists()) == (2, False), "a script names a file that exists"
+    monkeypatch.setattr(init, "can_be_asked", lambda: True)
+    answers = "\n".join(("Café", "Ann", "ann@example.com", "https://c.example", "none", "", "", ""))
+    result = place.run(*given, typed=f"{answers}\n")
+    assert result.exit_code == 0, result.output
+    assert file.read_text() == 'external_url = "https://c.example"\n'
+    place_of_it = f"--data-dir {place.data_dir} --config {file}`"
+    assert f"`tertulia serve {place_of_it}" in result.stderr
+    assert f"`tertulia first-steps {place_of_it}" in result.stderr
+    assert f"Settings go in {file}," in result.stderr
+    again = place.run("first-steps", "--config", str(file)).stdout
+    assert f"`tertulia serve {place_of_it}" in again
+    assert f"Settings go in {file}," in again
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 def test_settings_are_added_to_an_existing_file(tmp_path: Path) -> None:
@@ -368,7 +393,7 @@ async def test_operator_unlinks_an_account_from_a_provider(place: Place) -> None
     async with open_organization(place.config) as org:
         proven = ProvenIdentity(method="company", subject="https://id.example.com 7")
         context = CommandContext(org.node.state, org.node.clock(), None)
-        await org.do(*identities.link(context, owner["user_id"], proven))
+        await org.do(*identities.link_changes(context, owner["user_id"], proven))
 
     async def said(*words: str) -> str:
         return (await asyncio.to_thread(run, "identities", *words, *place.flags)).stdout

@@ -1,7 +1,9 @@
 """`tertulia audit`, and what the audit log has of the command line."""
 
 import getpass
+from typing import get_args
 
+from tertulia.model.audit_log import AuditKind
 from tests.cli.support import Place, run
 
 
@@ -28,3 +30,11 @@ def test_what_the_operator_does_is_recorded_with_the_command(place: Place) -> No
     assert lines[0].split() == ["ID", "TIME", "KIND", "BY", "TO", "FROM", "DETAILS"]
     assert "tertulia users change" in lines[1]
     assert len(lines) == 2
+
+
+def test_an_unknown_kind_is_refused_with_all_kinds(place: Place) -> None:
+    place.create_organization()
+    refused = place.run("audit", "kind=nonsense")
+    assert refused.exit_code == 2
+    assert "nonsense" in refused.output
+    assert all(kind in refused.output for kind in get_args(AuditKind))

@@ -11,7 +11,9 @@ import sys
 import time
 import zipfile
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, BinaryIO, cast
 
 import msgspec
@@ -21,20 +23,24 @@ from tertulia.app import backups
 from tertulia.app.config import ConfigError, load
 from tertulia.cli.errors import sentence_for
 from tertulia.cli.terminal import as_interrupts
+from tertulia.jobs import backups as backup_jobs
 from tertulia.jobs import leases
 from tertulia.jobs.backups import LEASE
 from tertulia.jobs.backups import backups as backup_job
 from tertulia.jobs.leases import LEASE_SECONDS, JobLeaseLost, while_renewing
 from tertulia.jobs.programs import ProgramFailed, environment_of, run_command
 from tertulia.model.errors import Unavailable
+from tertulia.service.config import Config
 from tertulia.store import backups as encrypted_backups
 from tertulia.store import consistency, transfer
 from tertulia.store.backups import (
     StoredBackup,
     backups_made,
     delete_stale_directories,
+    last_backup,
     last_due,
     name_at,
+    set_last_backup,
     stored_backups,
     superseded_backups,
     temporary_directory,
@@ -42,7 +48,7 @@ from tertulia.store.backups import (
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.transfer import try_restore
 from tests.cli.support import Place, run
-from tests.support import Organization
+from tests.support import Organization, new_organization, row
 
 
 def at(text: str) -> float:
@@ -212,6 +218,50 @@ def test_backup_is_made_verified_listed_and_restored(tmp_path: Path, place: Plac
     file = to / made["backup"]["name"]
     assert target.run("restore", str(file)).exit_code == 0
     assert oct(file.stat().st_mode & 0o777) == "0o600"
+
+
+async def test_check_tells_backups_of_other_nodes_from_lost_ones(
+    config: Config, tmp_path: Path
+) -> None:
+    place = Place(Path(config.data_dir), config.database_url)
+    (tmp_path / "backups").mkdir()
+    made = time.time() - 3 * 3600
+    async with new_organization(config) as org:
+        await org.node.store.write(lambda c: set_last_backup(c, (made, 4096)))
+    text = f'backup_to = "{tmp_path / "backups"}"'
+    (place.data_dir / "tertulia.toml").write_text(text, encoding="utf-8")
+    result = await asyncio.to_thread(run, "check", *place.flags, "--json")
+    (found,) = (one for one in json.loads(result.stdout)["checks"] if one["check"] == "backups")
+    assert "3 hours old, isn't in" in found["detail"]
+    assert found["ok"] is bool(config.database_url)
+
+
+async def test_a_node_with_older_backups_keeps_what_another_one_reported(
+    org: Organization, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It checks again within an hour, and then also deletes the files of killed processes."""
+    now = org.node.clock()
+
+    async def make(_: Config, *words: str) -> None:
+        assert words == ("backups", "make")
+        (tmp_path / name_at(now - 60)).write_bytes(b"xyz")
+
+    monkeypatch.setattr(backup_jobs, "run_command", make)
+    config = msgspec.structs.replace(
+        org.node.config, data_dir=str(tmp_path / "data"), backup_to=str(tmp_path)
+    )
+    job = backup_job(cast(Any, SimpleNamespace(config=config, log=org.node.log)))
+    left = left_by_a_killed_one(config.data_path)
+    for reported, expected in (
+        ((now - 10, 4096), (now - 10, 4096)),
+        ((now - 7200, 4096), (int(now - 60), 3)),
+        ((now + 3600, 4096), (int(now - 60), 3)),  # Reported by a node with a wrong clock.
+    ):
+        with row(reported):
+            await org.node.store.write(partial(set_last_backup, last=reported))
+            assert await job.once() <= 3600
+            assert await org.node.store.read(last_backup) == expected
+            assert not left.exists()
 
 
 def test_damaged_backup_is_not_restored(tmp_path: Path) -> None:
@@ -388,7 +438,7 @@ def test_server_makes_backups_automatically(tmp_path: Path) -> None:
     with place.serving() as (process, _):
         assert not left.exists()
         deadline = time.monotonic() + 60
-        # Another process makes it, so the file is all there is to wait for.
+        # A table of the trial restore.
         while not any(to.glob("tertulia-*.zip")) and time.monotonic() < deadline:
             time.sleep(0.05)
         process.terminate()

@@ -80,6 +80,11 @@ def test_unknown_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
             {},
             "secret: the value from TERTULIA_SECRET must be empty or at least 32 random characters",
         ),
+        (
+            {"TERTULIA_MAIL_FROM": "Chat"},
+            {},
+            "mail_from: 'Chat' from TERTULIA_MAIL_FROM must be an email address, such as",
+        ),
         ({"TERTULIA_DEV": "perhaps"}, {}, "'perhaps' from TERTULIA_DEV must be true or false."),
         (
             {"TERTULIA_LOG_FORMAT": "xml"},

@@ -220,7 +220,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[HeardProg
         )
         yield process, address, printed
         process.terminate()
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=60) == 0
 
 
 def test_server_prints_how_to_sign_in_to_the_demo(served: tuple[HeardProgram, str, str]) -> None:
@@ -235,7 +235,7 @@ def test_server_prints_how_to_sign_in_to_the_demo(served: tuple[HeardProgram, st
 
 def test_demo_is_entered_with_one_click(served: tuple[HeardProgram, str, str]) -> None:
     _, address, _ = served
-    with httpx.Client(base_url=address, timeout=30) as browser:
+    with httpx.Client(base_url=address, timeout=60) as browser:
         page = browser.get("/", follow_redirects=True)
         assert "Explore as" in page.text
         (resident, *_) = re.findall(r'name="resident" value="([^"]+)"', page.text)

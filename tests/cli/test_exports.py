@@ -77,7 +77,7 @@ def test_a_killed_export_leaves_no_file(place: Place, tmp_path: Path, number: in
         "def begun(*_):\n"
         f"    open({str(tmp_path / 'begun')!r}, 'w').close()\n"
         "    time.sleep(60)\n"
-        "exporting.loaded = begun\n"
+        "exporting.load_state = begun\n"
         "from tertulia.cli import main\n"
         f"sys.argv = ['tertulia', 'export', {str(file)!r}, *{place.flags!r}]\n"
         "main()\n"

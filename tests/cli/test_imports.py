@@ -61,7 +61,7 @@ def test_an_unfinished_import_can_be_canceled(place: Place, tmp_path: Path) -> N
     assert "tertulia import cancel" in error(place, "mattermost", str(second))
     canceled = run("import", "cancel", *place.flags)
     assert canceled.exit_code == 0
-    assert "10 of 10 messages came along" in " ".join(canceled.output.split())
+    assert "10 of 10 messages were imported" in " ".join(canceled.output.split())
     answer(place, "mattermost", str(second))
 
 

@@ -70,7 +70,7 @@ def test_second_server_on_an_sqlite_directory_is_refused(tmp_path: Path) -> None
         assert "Only one server can" in errors
         assert "Traceback" not in errors
         assert httpx.get(f"{address}/ready").status_code == 200
-        place.add("ben")  # Commands of the same version can run next to it.
+        place.add("ben")  # Commands of the same version can run at the same time.
         process.kill()
         process.wait()
     with place.serving() as (_, address):

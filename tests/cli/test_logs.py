@@ -78,7 +78,7 @@ def test_json_lines_have_the_same_fields() -> None:
 
 
 def test_invalid_unicode_is_logged() -> None:
-    """Such as file names, and what other servers send."""
+    """File names and data from other servers can have it."""
     name = b"b\xffs".decode(errors="surrogateescape")
     line = JsonLines().format(record("no %s", name, fields={"ms": 1.5, "reason": OSError(name)}))
     said = json.loads(line)
@@ -91,7 +91,7 @@ def test_announcements_are_printed_unchanged(capsys: pytest.CaptureFixture[str])
 
 
 def test_all_output_is_json(tmp_path: Path) -> None:
-    """All that the server and its supervisor print, including fatal errors."""
+    """This includes the server, its supervisor, and fatal errors."""
     place = Place(tmp_path / "data")
     place.data_dir.mkdir(mode=0o700)
     (place.data_dir / "tertulia.toml").write_text('log_format = "json"\n')
@@ -135,7 +135,7 @@ def test_warnings_and_fatal_errors_are_log_lines(tmp_path: Path) -> None:
 def test_libraries_log_no_private_addresses(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Such as linked addresses, and email addresses of channels."""
+    """For example, linked addresses, and email addresses of channels."""
     root = logging.getLogger()
     libraries = [logging.getLogger(name) for name in ("httpx", "mail.log", "psycopg")]
     handlers, levels = root.handlers[:], [one.level for one in (root, *libraries)]

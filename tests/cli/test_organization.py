@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 import time
 import zipfile
 from collections.abc import Iterator
@@ -18,14 +17,14 @@ from tertulia.service.config import Config
 from tests.cli.support import APP, PASSWORD, Place, command_line, run
 from tests.support import as_sent, open_organization, row
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "operating.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "command-line.md"
 
 
 class Lines(Place):
     """A place with commands as lines of text."""
 
     def typed(self, line: str, *more: str) -> Any:
-        """Run a command with --json, and return what it prints."""
+        """Run a command with --json, and return the result."""
         group, command, *rest = line.split()
         result = run(group, command, *rest, *more, *self.flags, "--json")
         assert result.exit_code == 0, (line, result.output)
@@ -132,7 +131,7 @@ async def test_operator_recovers_an_organization_without_a_usable_owner(tmp_path
 
 def test_bots_keys_sessions_and_agents(lines: Lines) -> None:
     lines.add("ben")
-    bot = lines.typed("bots create --owner ben@example.com --short-name w --full-name Weather")
+    bot = lines.typed("bots create owner=ben@example.com short_name=w full_name=Weather --show-key")
     (shown,) = lines.typed("bots list weath --owner ben@example.com")["bots"]
     assert (shown["kind"], shown["owner"], shown["status"]) == (
         *("generic", "ben@example.com"),
@@ -234,7 +233,7 @@ def picture(path: Path) -> Path:
 
 
 def test_nouns_are_created_changed_ordered_and_removed(lines: Lines, tmp_path: Path) -> None:
-    """What is shown can be typed again, and what was typed is shown."""
+    """A value that is shown can be typed as input, and a value that was typed is shown."""
     made = lines.typed(
         "linkifiers add", r"pattern=#(?P<id>\d+)", "url_template=https://a.test/{id}"
     )
@@ -581,12 +580,6 @@ def test_commands_are_documented_and_have_json(names: tuple[str, ...]) -> None:
     assert command.epilog.startswith("Example: ")
     flags = {flag for one in command.params for flag in one.opts}
     assert "--json" in flags or names == ("serve",)
-
-
-def test_server_settings_are_documented() -> None:
-    document = DOCUMENT.read_text()
-    missing = [n for n in Config.__struct_fields__ if not re.search(rf"\b{n}\b", document)]
-    assert missing == []
 
 
 NUMBERS = [

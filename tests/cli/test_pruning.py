@@ -21,7 +21,7 @@ async def entries(org: Organization) -> list[int]:
 async def test_only_old_entries_are_pruned(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "AT_ONCE", 2)
+    monkeypatch.setattr(upkeep, "BATCH_SIZE", 2)
     before = await entries(org)
     await pruned_once(org.node.store, 0)
     assert await entries(org) == before
@@ -80,7 +80,7 @@ async def test_queue_at_the_end_of_a_pruned_log_continues(config: Config) -> Non
 async def test_messages_are_sent_while_the_log_is_pruned(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "AT_ONCE", 2)
+    monkeypatch.setattr(upkeep, "BATCH_SIZE", 2)
     await org.channel("lounge", "ann")
     sending = [org["ann"].send("lounge", "t", str(number)) for number in range(40)]
     *sent, _ = await asyncio.gather(*sending, pruned_once(org.node.store, FUTURE))

@@ -31,4 +31,4 @@ def test_readme_commands_run(tmp_path: Path) -> None:
             assert process.stdout is not None
             assert "waiting at http://" in process.stdout.readline()
             process.terminate()
-            process.communicate(timeout=30)
+            process.communicate(timeout=60)

@@ -18,7 +18,7 @@ def signed_in(address: str, account: dict[str, Any]) -> httpx.Client:
     return httpx.Client(
         base_url=f"{address}/api/v1",
         auth=(account["email"], account["api_key"]),
-        timeout=30,
+        timeout=60,
     )
 
 
@@ -36,7 +36,7 @@ def test_empty_directory_shows_the_setup_address(place: Place) -> None:
         assert httpx.get(f"{address}/health").status_code == 200
         said = "".join(process.stdout.readline() for _ in range(6))
         process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == 0
     assert f"{address}/setup?code=" in said
     assert "tertulia init" in said
@@ -86,7 +86,7 @@ def test_wrong_secret_is_reported_before_serving(place: Place) -> None:
     place.create_organization()
     (place.data_dir / "secret").write_text("another\n")
     with place.program("serve", "--port", "0") as process:
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
     assert errors.startswith("The secret isn't the one")
 
@@ -108,11 +108,11 @@ def test_waiting_poll_is_answered_when_the_server_stops(
         first = threads.submit(waiting.get, "/events", params=parameters)
         with ThreadPoolExecutor(1) as more:
             second = more.submit(other.get, "/events", params=parameters)
-            assert wait((first, second), timeout=30, return_when=FIRST_COMPLETED).done
+            assert wait((first, second), timeout=60, return_when=FIRST_COMPLETED).done
             process.send_signal(number)
-            assert second.result(timeout=30).json()["events"] == []
-            assert first.result(timeout=30).json()["events"] == []
-        _, errors = process.communicate(timeout=30)
+            assert second.result(timeout=60).json()["events"] == []
+            assert first.result(timeout=60).json()["events"] == []
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == 0
     assert "Traceback" not in errors
 
@@ -143,7 +143,7 @@ def test_acknowledged_changes_survive_a_stop(place: Place) -> None:
         sent = ann.post("/messages", data=message).json()["id"]
         queue = ann.post("/register").json()
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=60)
         assert process.returncode == 0
     with place.serving() as (_, address), signed_in(address, owner) as ann:
         fetched = ann.get(f"/messages/{sent}", params={"apply_markdown": "false"}).json()
@@ -157,7 +157,7 @@ def test_users_created_while_serving_can_sign_in(place: Place) -> None:
     owner = place.create_organization()
     with place.serving() as (_, address), signed_in(address, owner) as ann:
         ben = place.add("ben")
-        with httpx.Client(base_url=f"{address}/api/v1", timeout=30) as nobody:
+        with httpx.Client(base_url=f"{address}/api/v1", timeout=60) as nobody:
             form = {"username": ben["email"], "password": PASSWORD}
             # The server notices within seconds.
             for _ in range(500):
@@ -184,7 +184,7 @@ def test_log_lines_have_the_request_but_no_secrets(tmp_path: Path) -> None:
         form = {"username": owner["email"], "password": PASSWORD}
         assert ann.post("/fetch_api_key", data=form).status_code == 200
         process.terminate()
-        _, lines = process.communicate(timeout=30)
+        _, lines = process.communicate(timeout=60)
     assert f"method=POST path=/api/v1/messages user={owner['user_id']} status=200" in lines
     for private in ("between us", PASSWORD, owner["api_key"], owner["email"]):
         assert private not in lines

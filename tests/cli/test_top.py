@@ -62,7 +62,7 @@ def test_figures_are_computed_between_two_scrapes() -> None:
     a, b = found.nodes
     assert (a.state, a.requests_per_second, a.commit_ms) == ("serving", 2.5, 2.0)
     assert (a.request_ms, a.loop_lag_ms) == (None, 11_000)
-    # It has started since then, so its counters are new.
+    # The node has restarted since then, so its counters are new.
     assert (b.state, b.requests_per_second) == ("stale", None)
     assert (found.mails, found.notices, found.jobs_in_trouble) == (1, None, ["mails"])
     headings, row, _, *rest = shown(found)
@@ -86,7 +86,7 @@ def test_server_on_this_machine_is_shown(tmp_path: Path) -> None:
         assert node["state"] == "serving"
         assert node["cpu"] is not None
         assert found["mails"] == 0
-        text = run("top", "--data-dir", str(place.data_dir), *looks).stdout  # Finds the port.
+        text = run("top", "--data-dir", str(place.data_dir), *looks).stdout  # It finds the port.
         assert node["node"] in text
     socket = tmp_path / "http"
     (place.data_dir / "tertulia.toml").write_text(f'unix_socket = "{socket}"\n')

@@ -102,7 +102,7 @@ async def test_backup_is_made_while_the_server_writes(place: Place, tmp_path: Pa
 
 
 async def nothing(*_: object) -> None:
-    """Replaces what a crash prevents."""
+    """Stands for a function that a crash interrupts."""
 
 
 def files_of(place: Place) -> dict[str, bytes]:

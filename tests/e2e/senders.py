@@ -1,4 +1,4 @@
-"""Senders that send without a pause, whatever happens to the server."""
+"""Senders that send without a pause, even if the server is down."""
 
 import threading
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ PAUSE = 0.05
 
 @dataclass
 class Tally:
-    """What all senders were told."""
+    """The responses to all senders."""
 
     acknowledged: list[tuple[int, str]] = field(default_factory=list)
     """Message IDs and contents. A list, because a server that forgets would reuse an ID."""

@@ -25,7 +25,7 @@ from tests.programs import HeardProgram, Program
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 PASSWORD = "correct horse"
 START_SECONDS = 60
-STOP_SECONDS = 40
+STOP_SECONDS = 60
 """Less than a waiting poll takes until its first heartbeat, which a stopping server must not wait
 for."""
 FIRST_PORT, LAST_PORT = 20_000, 32_000
@@ -168,7 +168,7 @@ class Server:
 
     def _answers(self, path: str, account: Account | None = None) -> bool:
         # (Not httpx, which first reads all certificates and takes longer than the request.)
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=5)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=START_SECONDS)
         try:
             connection.request(
                 "GET", path, headers={"Authorization": basic(account)} if account else {}

@@ -13,12 +13,12 @@ from tests.e2e.server import Account, Server
 
 TIMEOUT = 90
 PAUSE = 0.02
-"""Seconds between two messages of one sender, and after a failure."""
+"""Seconds that a sender waits between messages, and after a failure."""
 
 
 @dataclass
 class Crowd:
-    """What all clients have seen."""
+    """Everything that the clients have seen."""
 
     acknowledged: dict[str, int] = field(default_factory=dict)
     """Messages by content."""

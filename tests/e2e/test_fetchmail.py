@@ -1,4 +1,4 @@
-"""A mailbox whose emails fetchmail forwards, with the configuration in `docs/operating.md`. Skipped
+"""A mailbox whose emails fetchmail forwards, with the configuration in `docs/email.md`. Skipped
 if the programs aren't installed."""
 
 import os

@@ -26,7 +26,7 @@ def printed_code(server: Server) -> str:
 
 
 def browser(server: Server) -> httpx.Client:
-    return httpx.Client(base_url=server.url, timeout=30, headers={"User-Agent": "Mozilla/5.0"})
+    return httpx.Client(base_url=server.url, headers={"User-Agent": "Mozilla/5.0"})
 
 
 def test_an_empty_directory_becomes_a_working_organization(

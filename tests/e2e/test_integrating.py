@@ -76,7 +76,7 @@ def test_an_outgoing_webhook_example_works(bots_site: Site) -> None:
 
 
 def test_a_bridge_s_calls_work(sqlite_site: Site) -> None:
-    """The calls of matterbridge with the documented configuration. The program itself isn't run."""
+    """The program itself isn't run, only its calls with the documented configuration."""
     config = tomllib.loads(block("toml", "gateway"))
     assert {one["account"] for one in config["gateway"][0]["inout"]} == {
         f"{kind}.{name}" for kind in ("zulip", "irc") for name in config[kind]

@@ -27,7 +27,7 @@ WORKERS = pytest.mark.parametrize("workers", ["1", "2"])
 
 @contextmanager
 def told_by(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
-    """What the server has told systemd, without waiting."""
+    """The messages that the server has sent to systemd."""
     path = str(server.data_dir / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as plug:
         plug.bind(path)

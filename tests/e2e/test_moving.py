@@ -50,7 +50,7 @@ def following(new: Server, old: Site, output: Path) -> Iterator[Program]:
     finally:
         if program.poll() is None:
             program.send_signal(9)
-            program.wait(30)
+            program.wait(60)
 
 
 def run(new: Server, output: Path, group: str, command: str, *arguments: str) -> None:
@@ -62,7 +62,7 @@ def run(new: Server, output: Path, group: str, command: str, *arguments: str) ->
 
 
 def send(account: Account, server: Server, content: str, to: list[int] | None = None) -> int:
-    """Send it to the topic, or to these people."""
+    """Send a message to the topic, or to these people."""
     with client_of(account, server) as client:
         message: dict[str, Any] = {"type": "private", "to": to, "content": content}
         if to is None:
@@ -79,7 +79,8 @@ def newest(account: Account, server: Server) -> tuple[int, str]:
 
 
 def seen(account: Account, server: Server, link: str, path: str, linked: int) -> dict[str, Any]:
-    """What the account's client shows: what is unread, where a link leads, and the linked file."""
+    """Return the state that the account's client shows: unread messages, the target of a link, and
+    the linked file."""
     with client_of(account, server, retry=False) as client:
         wanted = {"fetch_event_types": ["message", "update_message_flags"]}
         unread = ok(client.call_endpoint("register", request=wanted))["unread_msgs"]
@@ -180,13 +181,15 @@ def test_a_client_keeps_its_key_its_messages_and_its_password(
                 assert "still moving" in refused["msg"]
             # Killed, and started again.
             program.send_signal(9)
-            program.wait(30)
+            program.wait(60)
         third = send(old.ben, old.server, "written in the meantime")
         with following(new, old, output) as program:
             new.wait(lambda: newest(old.ben, new)[0] == third, "it arrives")
             run(new, output, "import", "finish")
             assert program.wait(60) == 0, output.read_text()
         assert "People can use this server" in output.read_text()
+        # The server hears of the end of the move from the database, a moment later.
+        new.wait(lambda: not _is_moving(new, old.ben), "messages can be sent")
         last = send(old.ben, new, "written here")
         assert last > third
         client = zulip.Client(
@@ -197,6 +200,13 @@ def test_a_client_keeps_its_key_its_messages_and_its_password(
             "fetch_api_key", request={"username": old.ben.email, "password": PASSWORD}
         )
         assert ok(answer)["api_key"] == old.ben.api_key
+
+
+def _is_moving(new: Server, account: Account) -> bool:
+    """Return whether the server refuses messages because the organization is still moving."""
+    with client_of(account, new, retry=False) as client:
+        message = {"type": "stream", "to": "general", "topic": "move", "content": "ready?"}
+        return "still moving" in client.send_message(message)["msg"]
 
 
 def _knows(new: Server, account: Account, message_id: int) -> bool:

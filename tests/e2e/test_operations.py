@@ -113,7 +113,7 @@ def test_a_message_sent_at_one_node_reaches_a_poll_at_the_other(
 def test_a_client_reads_its_own_writes_at_another_node(
     two_nodes: tuple[Site, Server],
 ) -> None:
-    """Through the cookies that Zulip's own client keeps. (For a client, all nodes have one
+    """It uses the cookies that Zulip's own client keeps. (For a client, all nodes have one
     address.)"""
     town, second = two_nodes
     with client_of(town.ben, town.server) as on_first, client_of(town.ben, second) as on_second:

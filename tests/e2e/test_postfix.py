@@ -1,5 +1,5 @@
-"""Postfix between this server and the world, with the configuration in `docs/operating.md`: an
-instance of its own, on its own ports. Skipped if it isn't installed."""
+"""Postfix between this server and the world, with the configuration in `docs/email.md`: its
+own instance, on its own ports. Skipped if it isn't installed."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ from aiosmtpd.smtp import SMTP, Envelope, Session
 from tests.e2e.conftest import Site
 from tests.e2e.server import Account, free_port
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "operating.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "email.md"
 POSTFIX = shutil.which("postfix", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 PATIENCE = 60
 PROCESSES = """
@@ -63,7 +63,7 @@ pytestmark = [
 
 def written(heading: str) -> list[str]:
     """The code blocks below this heading of the documentation."""
-    text = DOCS.read_text().split(f"\n### {heading}\n")[1]
+    text = DOCS.read_text().split(f"\n## {heading}\n")[1]
     return re.findall(r"```\w*\n(.*?)```", re.split(r"\n##+ ", text)[0], re.DOTALL)
 
 
@@ -163,7 +163,7 @@ def until(happened: Callable[[], bool], what: str, log: Path) -> None:
 
 
 class Talk:
-    """Someone outside who sends emails, and someone inside who reads messages."""
+    """A sender outside, and a reader of messages inside."""
 
     def __init__(self, site: Site, port: int, log: Path) -> None:
         self.api = api_of(site, site.ann)
@@ -181,7 +181,7 @@ class Talk:
         self._outside.send_message(letter)
 
     def hears(self, text: str) -> dict[str, Any]:
-        """Return the newest message, when it has this content."""
+        """Wait until the newest message has this content, and return it."""
         newest: dict[str, Any] = {}
 
         def is_there() -> bool:

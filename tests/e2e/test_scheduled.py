@@ -9,10 +9,6 @@ from tests.e2e.conftest import Site
 from tests.e2e.people import client_of, listening, ok
 
 
-def post(client: zulip.Client, path: str, **sent: Any) -> dict[str, Any]:
-    return ok(client.call_endpoint(path, method="POST", request=sent))
-
-
 def sent_messages(client: zulip.Client) -> list[str]:
     """All messages by people, as Markdown."""
     window = {"anchor": "newest", "num_before": 100, "num_after": 0, "apply_markdown": False}
@@ -27,32 +23,31 @@ def test_scheduled_messages_are_sent_exactly_once_despite_restarts(site: Site) -
             ann.send_message({"type": "stream", "to": "general", "topic": "t", "content": "?"})
         )
 
-        def schedule(content: str, at: int) -> None:
-            sent = {"type": "channel", "to": general, "topic": "storm", "content": content}
-            post(ann, "scheduled_messages", **sent, scheduled_delivery_timestamp=at)
-
-        def schedule_soon(content: str) -> int:
-            """Schedule a message as soon as possible. Return its time, which is later if the
+        def due(path: str, seconds: int, **sent: Any) -> int:
+            """Ask for something in this many seconds. Return its time, which is later if the
             machine was too slow."""
             while True:
-                at = int(time.time()) + 2
-                sent = {"type": "channel", "to": general, "topic": "storm", "content": content}
-                sent["scheduled_delivery_timestamp"] = at
-                answer = ann.call_endpoint("scheduled_messages", method="POST", request=sent)
+                at = int(time.time()) + seconds
+                request = {**sent, "scheduled_delivery_timestamp": at}
+                answer = ann.call_endpoint(path, method="POST", request=request)
                 if "in the future" not in answer["msg"]:
                     ok(answer)
                     return at
 
+        def schedule(content: str, seconds: int = 2) -> int:
+            sent = {"type": "channel", "to": general, "topic": "storm", "content": content}
+            return due("scheduled_messages", seconds, **sent)
+
         with listening(server, site.ben) as (listener,):
-            soon = schedule_soon("while it runs")
+            soon = schedule("while it runs")
             event = listener.hears(
                 lambda e: e["type"] == "message" and e["message"]["content"] == "while it runs"
             )
             assert event["message"]["timestamp"] >= soon
-            at = int(time.time()) + 5
-            for number in range(5):
-                schedule(f"while it is down {number}", at)
-            post(ann, "reminders", message_id=asked["id"], scheduled_delivery_timestamp=at)
+            at = max(
+                *(schedule(f"while it is down {number}", 5) for number in range(5)),
+                due("reminders", 5, message_id=asked["id"]),
+            )
             server.kill()
             while time.time() <= at:
                 # Only the machine's clock can make it due, and no event precedes it.
@@ -63,7 +58,7 @@ def test_scheduled_messages_are_sent_exactly_once_despite_restarts(site: Site) -
             )
             server.kill()
             server.start()
-            schedule_soon("the end")
+            schedule("the end")
             listener.hears(
                 lambda e: e["type"] == "message" and e["message"]["content"] == "the end"
             )

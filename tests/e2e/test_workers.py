@@ -193,7 +193,7 @@ def test_a_server_that_cannot_start_says_why_and_exits(tmp_path: Path) -> None:
 def test_a_draining_server_is_not_ready_and_keeps_serving(tmp_path: Path) -> None:
     server = Server(tmp_path / "data")
     ann = server.create_organization()
-    (server.data_dir / "tertulia.toml").write_text("drain_seconds = 3\n")
+    (server.data_dir / "tertulia.toml").write_text("drain_seconds = 8\n")
     with ended(server):
         server.start()
         queue_id, last = registered(server, ann)
@@ -211,4 +211,4 @@ def test_a_draining_server_is_not_ready_and_keeps_serving(tmp_path: Path) -> Non
             answer = waiting.read()
             assert (answer.status, json.loads(answer.body)["events"]) == (200, [])
             assert answer.headers["connection"] == "close"
-        assert server.process.wait(30) == 0
+        assert server.process.wait(60) == 0

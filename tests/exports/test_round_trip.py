@@ -1,5 +1,6 @@
-"""An organization with a random history is the same after it was exported and imported, up to what
-`tertulia.exports.losses` declares; and after a backup was restored, up to nothing."""
+"""An organization with a random history stays the same after it was exported and imported,
+except for the losses that `tertulia.exports.losses` declares. After restoring a backup, nothing
+differs."""
 
 import asyncio
 import io
@@ -19,6 +20,7 @@ from tertulia.app.founding import opened_log, opened_vault
 from tertulia.exports.exporting import READ
 from tertulia.exports.losses import LOSSES
 from tertulia.imports.importer import Importer
+from tertulia.imports.target import ImportTarget
 from tertulia.imports.zulip.source import ZulipExport
 from tertulia.log.log import Log
 from tertulia.model.attachments import Attachment
@@ -35,7 +37,7 @@ from tertulia.store.database import LONG, Connection
 from tertulia.store.message_details import NO_DETAILS
 from tertulia.store.store import database_at
 from tertulia.store.uploads import UploadStore
-from tests.exports.made import export_of
+from tests.exports.exporting import export_of
 from tests.property.histories import History, on_a_new_database, same
 from tests.property.test_state import both, examples, new_database, seeds
 from tests.support import Organization
@@ -47,11 +49,11 @@ NEWEST = re.compile(r"/with/[0-9]+")
 EMBED = re.compile(r'\n<div class="message_embed">.*?</div></div></div>', re.DOTALL)
 
 Facts = dict[tuple[Any, ...], Any]
-"""What an organization has: a table, a key, and a field lead to a value."""
+"""An organization's data: values by table, key, and field."""
 
 
 def flat(table: str, key: Any, record: Struct, path: str = "") -> Iterator[tuple[Any, Any]]:
-    """The fields of a record, also of the structs in it."""
+    """Yield the fields of a record, including those of nested structs."""
     for name in record.__struct_fields__:
         value, place = getattr(record, name), f"{path}{name}"
         if f"{table}.{place}" in FIELDS:
@@ -63,7 +65,7 @@ def flat(table: str, key: Any, record: Struct, path: str = "") -> Iterator[tuple
 
 
 def records(state: State, messages: Collection[int]) -> Facts:
-    """The records of the state. `messages` are the IDs of those that exist."""
+    """Return the records of the state. `messages` are the IDs of existing messages."""
     found: Facts = {}
     for table in state.tables.values():
         name = table.noun.table
@@ -80,7 +82,7 @@ def records(state: State, messages: Collection[int]) -> Facts:
                 ):
                     continue  # It had no message.
                 case "subscriptions":
-                    # Spans may begin and end with deleted messages: what matters is `received`.
+                    # Spans may begin and end with deleted messages: only `received` matters.
                     found[name, key, "is_active"] = record.is_active
                     record = replace(record, spans=())
                 case "direct_conversations" if not record.last_message_id:
@@ -105,7 +107,7 @@ def records(state: State, messages: Collection[int]) -> Facts:
 
 
 def of_messages(connection: Connection, state: State, last_id: int) -> Facts:
-    """The messages up to that one, with what belongs to them."""
+    """Return the messages up to `last_id`, with their flags, reactions, and edits."""
     found: Facts = {}
     every = [one for page in queries.pages_of_messages(connection, 1000) for one in page]
     messages = [one for one in every if one.id <= last_id]
@@ -114,7 +116,7 @@ def of_messages(connection: Connection, state: State, last_id: int) -> Facts:
     for message in messages:
         people = state.directs[message.direct_id].members if message.direct_id else ()
         found["messages", message.id, "people"] = people
-        # What counts of a mention of everyone are the flags of each person.
+        # A mention of everyone is compared by each person's flags.
         shown = replace(
             message, direct_id=None, rendered=html(message.rendered), mentions_all=False
         )
@@ -150,12 +152,13 @@ def in_order(part: Any) -> Any:
 
 
 def html(rendered: str) -> str:
-    """HTML without previews of pages, and without which message was a topic's newest then."""
+    """Return HTML without previews of pages, and without the ID of a topic's newest message at that
+    time."""
     return EMBED.sub("", NEWEST.sub("", rendered))
 
 
 async def of_files(config: Config, state: State) -> Facts:
-    """The content of files, and the pixels of pictures."""
+    """Return the content of files, and the pixels of pictures."""
     files, disk = config.opened_files()
     uploads = UploadStore(files, disk)
 
@@ -166,13 +169,13 @@ async def of_files(config: Config, state: State) -> Facts:
     try:
         one: Attachment
         for one in state.attachments:
-            found["files", one.path, ""] = await content(uploads.place_of(one.path))
+            found["files", one.path, ""] = await content(uploads.final_path(one.path))
         for user in state.users:
             if user.avatar_source == "U":
-                place, _ = pictures.avatar_places(user.avatar_file)
+                place, _ = pictures.avatar_paths(user.avatar_file)
                 found["avatars", user.id, ""] = pixels(await content(place))
         for emoji in state.custom_emoji:
-            found["emoji", emoji.id, ""] = pixels(await content(pictures.emoji_place(emoji.file)))
+            found["emoji", emoji.id, ""] = pixels(await content(pictures.emoji_path(emoji.file)))
     finally:
         await files.close()
     return found
@@ -249,15 +252,11 @@ async def compare(history: History, config: Config, directory: Path, url: str) -
     try:
         async with opened_log(target, lambda _: None, clock=history.clock) as moved:
             files, disk = target.opened_files()
+            # With the same secret, images of other servers have the same URLs.
+            media = external_media(config, history.org.node.links)
             importer = Importer(
-                moved,
-                vault,
-                files,
-                disk,
+                ImportTarget(moved, vault, files, disk, target.external_url, media),
                 source,
-                site=target.external_url,
-                # With the same secret, the images of other servers have the same URLs.
-                media=external_media(config, history.org.node.links),
                 processes=1,
                 is_followed=True,
             )

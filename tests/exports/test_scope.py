@@ -1,4 +1,4 @@
-"""What exports include: by kind, and never secrets."""
+"""The data in each kind of export, which never has secrets."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from tertulia.exports.exporting import ExportFormat
 from tertulia.model.exports import ExportKind
-from tests.exports.made import export_of
+from tests.exports.exporting import export_of
 from tests.support import Organization
 
 pytestmark = pytest.mark.anyio
@@ -16,7 +16,7 @@ BOTH = pytest.mark.parametrize("form", list(ExportFormat))
 
 
 async def with_secrets(org: Organization) -> dict[str, str]:
-    """Let people write in each kind of conversation, and return the texts by name."""
+    """Let people write in each kind of conversation. Return the texts by name."""
     ann, ben, cleo = org["ann"], org["ben"], org["cleo"]
     await org.channel("square", "ann", "ben", "cleo")
     await org.channel("vault", "ann", "cleo", is_private=True)
@@ -105,7 +105,7 @@ async def test_private_settings_and_flags_need_consent(org: Organization, tmp_pa
     assert cleo["delivery_email"].startswith("exported-user-")
     assert b"cleo@example.com" not in made.everything
     masks = {row["user_profile"]: row["flags_mask"] for row in made.rows("zerver_usermessage")}
-    # Unread and starred is Ben's own affair; that the text mentions Cleo isn't.
+    # Unread and starred are Ben's private data. That the text mentions Cleo isn't.
     assert masks[ben.user_id] == 8 | 2
     assert masks[org["cleo"].user_id] == 8 | 1
 

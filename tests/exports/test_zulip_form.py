@@ -1,4 +1,4 @@
-"""Exports in Zulip's form: tables, rows, and files."""
+"""Exports in Zulip's format: tables, rows, and files."""
 
 import asyncio
 import json
@@ -10,14 +10,14 @@ import pytest
 
 from tertulia.exports import zulip_messages
 from tertulia.model.exports import ExportKind
-from tests.exports.made import MadeExport, export_of
+from tests.exports.exporting import MadeExport, export_of
 from tests.support import Organization, until
 
 pytestmark = pytest.mark.anyio
 
 
 def recipients(made: MadeExport) -> dict[int, tuple[int, int]]:
-    """The kind and the ID of what each recipient stands for."""
+    """Return the kind and the ID of the object that each recipient stands for."""
     return {row["id"]: (row["type"], row["type_id"]) for row in made.rows("zerver_recipient")}
 
 
@@ -71,6 +71,22 @@ async def test_messages_have_recipients_readers_and_history(
     assert masks[pair, ben.user_id] == 2049
     assert masks[three, cleo.user_id] == 2048
     assert len({row["id"] for row in made.rows("zerver_usermessage")}) == len(masks)
+
+
+async def test_each_person_has_read_other_messages(org: Organization, tmp_path: Path) -> None:
+    ann, ben, cleo = org["ann"], org["ben"], org["cleo"]
+    await org.channel("square", "ann", "ben", "cleo")
+    ids = [await ann.send("square", "t", f"number {n}") for n in range(4)]
+    for who, read in ((ben, ids[:2]), (cleo, [ids[0], ids[2]])):
+        assert (await who.post("/messages/flags", messages=read, op="add", flag="read")).ok
+    assert (await cleo.post("/messages/flags", messages=[ids[3]], op="add", flag="starred")).ok
+    rows: list[Any] = (await full(org, tmp_path)).rows("zerver_usermessage")
+    for who, masks in ((ann, [0, 0, 0, 0]), (ben, [1, 1, 0, 0]), (cleo, [1, 0, 1, 2])):
+        by_message = {
+            row["message"]: row["flags_mask"] for row in rows if row["user_profile"] == who.user_id
+        }
+        assert [by_message[message_id] for message_id in ids] == masks, who.user_id
+    assert len({row["id"] for row in rows}) == len(rows)
 
 
 async def test_people_who_left_and_came_back_received_what_was_between(
@@ -153,7 +169,7 @@ async def test_permissions_of_several_have_unnamed_groups(
 
 
 async def test_an_unlinked_message_has_rows_of_nobody(org: Organization, tmp_path: Path) -> None:
-    """A channel can have messages without recipients: the file stays valid."""
+    """Channels can have messages without recipients. The file is still valid."""
     ann = org["ann"]
     await org.channel("square", "ann")
     await ann.send("square", "t", "nobody else")
@@ -203,6 +219,28 @@ async def test_what_changes_meanwhile_is_as_it_was_at_the_beginning(
     assert later not in rows
     assert rows[erased]["content"] == "from someone"
     assert ben.email in {row["delivery_email"] for row in made.rows("zerver_userprofile")}
-    # Files have no snapshot: the report says what is gone.
+    # Files have no snapshot, so the report lists missing ones.
     assert made.result.missing == [path]
     assert [row["path_id"] for row in made.rows("zerver_attachment")] == [path]
+
+
+async def test_scheduled_messages_keep_their_files(org: Organization, tmp_path: Path) -> None:
+    ann = org["ann"]
+    square = await org.channel("square", "ann")
+    path = await ann.upload("later.txt", b"later")
+    reply = await ann.post(
+        "/scheduled_messages",
+        type="channel",
+        to=square,
+        topic="t",
+        content=f"[later](/user_uploads/{path})",
+        scheduled_delivery_timestamp=int(org.node.clock()) + 86400,
+    )
+    made = await export_of(org.node.config, tmp_path, ExportKind.FULL)
+    (scheduled,) = made.rows("zerver_scheduledmessage")
+    (attachment,) = made.rows("zerver_attachment")
+    assert scheduled["id"] == reply.ok["scheduled_message_id"]
+    assert scheduled["has_attachment"]
+    assert (attachment["path_id"], attachment["scheduled_messages"]) == (path, [scheduled["id"]])
+    public = await export_of(org.node.config, tmp_path, ExportKind.PUBLIC)
+    assert public.rows("zerver_attachment") == public.rows("zerver_scheduledmessage") == []

@@ -25,10 +25,10 @@ EXAMPLES = int(os.environ.get("FUZZ", SHORT))
 """Requests of each kind (valid and invalid) per endpoint."""
 
 SPARED = frozenset({"account_api_keys"})
-"""Parameters that would end the key that the rest is asked with."""
+"""Parameters that would end the key that the other requests use."""
 
 SMALL = 15
-"""IDs below this mostly exist."""
+"""IDs below this number mostly exist."""
 
 
 @cache

@@ -20,7 +20,7 @@ SPARED = {
     ("DELETE", "/users/me"): "may end the account",
     ("GET", "/events"): "waits, as it should",
 }
-"""Endpoints that would make the rest of the run useless, and why."""
+"""Endpoints that would make the rest of the run useless, and the reasons."""
 
 
 OPERATIONS = [

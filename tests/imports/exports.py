@@ -1,7 +1,7 @@
-"""Exports of any size in the forms of other servers, for the benchmark and tests.
+"""Exports of any size in the formats of other servers, for the benchmark and tests.
 
-They all have the same team that talked, the same each time: threads, mentions, reactions, edits,
-direct messages, and files. They are written message by message.
+All of them have the same team and conversations, always the same: threads, mentions, reactions,
+edits, direct messages, and files. They're written message by message.
 """
 
 import json
@@ -37,7 +37,7 @@ Json = dict[str, Any]
 
 
 class Talk(Struct, frozen=True):
-    """A message, without any server's form."""
+    """A message, independent of a server's format."""
 
     number: int
     at: int
@@ -45,9 +45,10 @@ class Talk(Struct, frozen=True):
     sender: int
     channel: int | None
     partner: int
-    """Of a direct message."""
+    """The partner in a direct message."""
     root: int
-    """The number of the message that begins the thread; its own if it isn't in one."""
+    """The number of the message that begins the thread. Without a thread, it's the message's
+    own."""
     begins: bool
     """Whether others reply to it."""
     text: str
@@ -55,7 +56,7 @@ class Talk(Struct, frozen=True):
     reactors: tuple[int, ...]
     is_edited: bool
     file: str
-    """Name of a file."""
+    """The name of a file."""
 
 
 def people() -> range:
@@ -63,7 +64,7 @@ def people() -> range:
 
 
 def members(channel: int) -> list[int]:
-    """Return the people of a channel."""
+    """Return the members of a channel."""
     step = PEOPLE // MEMBERS
     return list(range(_FIRST + channel % step, _FIRST + PEOPLE, step))
 
@@ -113,7 +114,8 @@ def _content(name: str) -> bytes:
 
 
 def zulip(messages: int, directory: Path) -> Path:
-    """Write a directory as `manage.py export` does, with a row for each reader of a message."""
+    """Write a directory like `manage.py export`, with a row for each reader of a message. Return
+    its path."""
     made = zulip_export.ZulipExportBuilder()
     made.messages, made.flags, made.attachments, made.files = [], [], [], {}
     made.records = {}
@@ -255,8 +257,8 @@ def _zulip_file(one: Talk, place: Path) -> Json:
 
 
 def slack(messages: int, directory: Path) -> Path:
-    """Write the archive that Slack makes: a file for each day of a conversation. Its files are in
-    the archive, as in exports with them."""
+    """Write an archive like Slack's, with a file for each day of a conversation. Uploaded files are
+    in the archive, as tools that download them do."""
     made = slack_exports.SlackFiles()
     made.users = [
         slack_exports.person(
@@ -354,7 +356,7 @@ def _slack_day(archive: zipfile.ZipFile, day: str, some: Mapping[str, list[Json]
 
 
 def mattermost(messages: int, directory: Path) -> Path:
-    """Write the archive of `mmctl export create`, whose posts have their replies in them."""
+    """Write an archive like `mmctl export create`. Posts contain their replies."""
     place = directory / "mattermost.zip"
     files: list[str] = []
     with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
@@ -371,7 +373,7 @@ def mattermost(messages: int, directory: Path) -> Path:
                 if one.file:
                     files.append(one.file)
                 if one.channel is None:
-                    direct.append(line)  # They come last.
+                    direct.append(line)  # Direct posts come last.
                     if len(direct) == 10_000:
                         file.writelines(_encode(line) + b"\n" for line in direct)
                         direct = []
@@ -432,7 +434,7 @@ def _mattermost_post(one: Talk) -> Json:
 
 
 def rocketchat(messages: int, directory: Path) -> Path:
-    """Write the directory that `mongodump` makes, with files in the database."""
+    """Write a directory like `mongodump`, with files in the database."""
     place = directory / "dump"
     rooms: dict[str, Json] = {}
     subscriptions: dict[str, Json] = {}
@@ -506,4 +508,5 @@ WRITERS: Final[Mapping[str, Callable[[int, Path], Path]]] = {
     "mattermost": mattermost,
     "rocketchat": rocketchat,
 }
-"""What writes an export with that many messages into a directory, and returns its path."""
+"""The functions that write an export with a number of messages into a directory, and return its
+path."""

@@ -1,4 +1,4 @@
-"""A source with an invented organization, and running an import of it."""
+"""A source with an invented organization, and a function that imports it."""
 
 import io
 import random
@@ -19,12 +19,13 @@ from tertulia.imports.records import (
 )
 from tertulia.imports.report import ImportReport
 from tertulia.imports.source import MessageBatch, Source, Survey
+from tertulia.imports.target import ImportTarget
 from tertulia.model.reactions import EmojiKind
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 
 BEGAN = 1_600_000_000
-"""UNIX seconds of the first message."""
+"""The time of the first message, in UNIX seconds."""
 
 
 class Invented:
@@ -66,7 +67,7 @@ class Invented:
                 SourceSubscription(channel=21, user=11),
                 SourceSubscription(channel=21, user=12, color="#ff0000", is_muted=True),
                 SourceSubscription(channel=22, user=11),
-                # Ben was in the office in the middle, and came back at the end.
+                # Ben was subscribed to the office in the middle, and again at the end.
                 SourceSubscription(channel=22, user=12, spans=((110, 120), (130, None))),
             ),
         )
@@ -77,7 +78,7 @@ class Invented:
             yield MessageBatch(tuple(map(self.message, range(first, last))), str(last))
 
     def message(self, n: int) -> SourceMessage:
-        """Return the message of that number, with ID 101 for the first one."""
+        """Return the message with this number. The first one has ID 101."""
         choose = random.Random(n)
         common = {
             "key": 101 + n,
@@ -116,10 +117,7 @@ async def imported(
     try:
         async with opened_log(config, print) as log:
             importer = Importer(
-                log,
-                vault,
-                files,
-                disk,
+                ImportTarget(log, vault, files, disk),
                 source,
                 tell=tell,
                 processes=1,

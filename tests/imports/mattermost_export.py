@@ -1,4 +1,4 @@
-"""Making small bulk exports as Mattermost writes them."""
+"""Small bulk exports in Mattermost's format."""
 
 import json
 import zipfile
@@ -82,7 +82,8 @@ def direct(members: list[str], sender: str, message: str, minute: int, **more: A
 
 
 def sample() -> list[dict[str, Any]]:
-    """A team with three people, a bot, and a bit of everything; posts aren't in order of time."""
+    """Return a team with three people, a bot, and one of everything. Posts aren't in chronological
+    order."""
     square = membership("town-square", last_viewed_at=BEGAN + 60_000 * 11)
     return [
         version(),
@@ -167,7 +168,7 @@ def sample() -> list[dict[str, Any]]:
 
 
 def written(place: Path, lines: list[Any]) -> Path:
-    """Write the archive that `mmctl export create` makes. A line is an object, or JSON text."""
+    """Write an archive like `mmctl export create`. A line is an object or JSON text."""
     with zipfile.ZipFile(place, "w") as archive:
         texts = (line if isinstance(line, str) else json.dumps(line) for line in lines)
         text = "".join(one + "\n" for one in texts)

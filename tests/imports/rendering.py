@@ -11,7 +11,7 @@ from tertulia.state.state import State
 
 
 class SameProcess:
-    """As `RenderPool`."""
+    """Stand-in for `RenderPool` in the same process."""
 
     def __init__(
         self,

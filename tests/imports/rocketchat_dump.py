@@ -1,4 +1,4 @@
-"""Making small dumps as `mongodump` writes them of Rocket.Chat's database."""
+"""Small dumps of Rocket.Chat's database in the format of `mongodump`."""
 
 import gzip
 import struct
@@ -87,8 +87,8 @@ LINK = "https://chat.example.com/channel/general?msg="
 
 
 def sample() -> dict[str, list[dict[str, Any]]]:
-    """Collections of a server with three people, a bot, and a bit of everything; messages aren't in
-    the order of time."""
+    """Return the collections of a server with three people, a bot, and one of everything. Messages
+    aren't in chronological order."""
     return {
         "rocketchat_settings": [
             {"_id": "Site_Name", "value": "Harbor Café"},
@@ -191,7 +191,7 @@ def sample() -> dict[str, list[dict[str, Any]]]:
 def written(
     place: Path, collections: Mapping[str, list[dict[str, Any]]], *, is_packed: bool = False
 ) -> Path:
-    """Write the directory that `mongodump` makes, with `is_packed` as `mongodump --gzip`."""
+    """Write a directory like `mongodump` or, with `is_packed`, `mongodump --gzip`."""
     directory = place / "rocketchat"
     directory.mkdir(parents=True)
     for name, documents in collections.items():

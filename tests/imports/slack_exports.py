@@ -1,4 +1,4 @@
-"""Small exports in the form in which Slack makes them."""
+"""Small exports in Slack's format."""
 
 import json
 import zipfile
@@ -14,12 +14,12 @@ from tertulia.imports.slack.export import SlackExport
 from tertulia.imports.slack.values import microseconds
 
 BEGAN = 1_700_000_000
-"""UNIX seconds of the first message."""
+"""The time of the first message, in UNIX seconds."""
 Json = dict[str, Any]
 
 
 def person(key: str, name: str, **more: Any) -> Json:
-    """A person as in `users.json`."""
+    """Return a person in the format of `users.json`."""
     profile = {
         "real_name": name,
         "display_name": name,
@@ -47,7 +47,7 @@ PEOPLE = (
 
 
 def channel(key: str, name: str, members: Sequence[Any] = ("U1ANN", "U2BEN"), **more: Any) -> Json:
-    """A channel as in `channels.json` or `groups.json`."""
+    """Return a channel in the format of `channels.json` or `groups.json`."""
     return {
         "id": key,
         "name": name,
@@ -63,7 +63,7 @@ def channel(key: str, name: str, members: Sequence[Any] = ("U1ANN", "U2BEN"), **
 
 
 def message(second: float, text: Any = "", user: Any = "U1ANN", **more: Any) -> Json:
-    """A message that many seconds after the first one."""
+    """Return a message this many seconds after the first one."""
     return {"type": "message", "user": user, "text": text, "ts": ts(second), **more}
 
 
@@ -72,7 +72,7 @@ def ts(second: float) -> str:
 
 
 class SlackFiles:
-    """An export's files. Messages are by directory; files for them by day are made."""
+    """An export's files. Messages are given by directory, and written as files by day."""
 
     def __init__(self) -> None:
         self.users: list[Any] = list(PEOPLE)
@@ -136,7 +136,7 @@ def opened(files: SlackFiles, directory: Path, **options: Any) -> Iterator[Slack
 
 
 class Read:
-    """What a source yields for an export."""
+    """The data that a source yields for an export."""
 
     def __init__(self, files: SlackFiles, directory: Path, **options: Any) -> None:
         self.report = ImportReport()
@@ -154,5 +154,5 @@ class Read:
 
     @property
     def skipped(self) -> Mapping[str, int]:
-        """Return how many were skipped, by kind and reason."""
+        """Return the number of skipped records, by kind and reason."""
         return {key: one.count for key, one in self.report.skipped.items()}

@@ -17,7 +17,7 @@ Made = Callable[[Path], None]
 
 
 def tarred(*entries: tuple[str, bytes]) -> Made:
-    """Return what writes a .tar.gz of these files."""
+    """Return a function that writes a .tar.gz of these files."""
 
     def make(path: Path) -> None:
         with tarfile.open(path, "w:gz") as archive:
@@ -38,7 +38,7 @@ def zipped(content: bytes, method: int = zipfile.ZIP_DEFLATED) -> Made:
 
 
 def changed(make: Made, *changes: tuple[int, bytes]) -> Made:
-    """Return what makes a file, and then writes something at offsets."""
+    """Return a function that makes a file, and then writes data at offsets."""
 
     def made(path: Path) -> None:
         make(path)
@@ -52,7 +52,7 @@ def changed(make: Made, *changes: tuple[int, bytes]) -> Made:
 
 
 def with_endless_header(path: Path) -> None:
-    """Write a small archive of a header that takes 64 MiB."""
+    """Write a small archive with a header that takes 64 MiB."""
     with gzip.open(path, "wb") as file:
         header = tarfile.TarInfo("header")
         header.type, header.size = tarfile.XHDTYPE, 64 * 1024 * 1024
@@ -70,11 +70,11 @@ def with_endless_header(path: Path) -> None:
         (tarred(("x/" + "a" * 256, b"")), "unsafe name"),
         (tarred(("/a", b"")), "unsafe name"),
         (tarred(("x/../../a", b"")), "unsafe name"),
-        # Its content is as it was, but its checksum isn't.
+        # Its content is unchanged, but its checksum isn't.
         (changed(tarred(("x/a", os.urandom(100_000))), (-8, b"\0\0\0\0")), "can't be read"),
         (changed(zipped(b"abc" * 10_000), (40, b"\xff" * 20)), "can't be read"),
         (changed(zipped(b"abc" * 10_000, zipfile.ZIP_LZMA), (45, b"\xff" * 20)), "can't be read"),
-        (with_endless_header, "far too much between two files"),
+        (with_endless_header, "data between two files is far too large"),
     ],
 )
 def test_a_damaged_archive_is_refused_in_a_sentence(
@@ -92,7 +92,7 @@ def test_an_archive_that_claims_to_be_extracted_is_extracted_again(tmp_path: Pat
     tarred((".complete", b""), ("b", b"2"))(path)
     directory = opened_directory(path, work)
     (directory / "b").unlink()
-    # As if it had been killed before the end.
+    # As if the process had been killed before the end.
     for one in work.glob("*.complete"):
         one.unlink()
     assert (opened_directory(path, work) / "b").read_bytes() == b"2"

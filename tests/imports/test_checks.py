@@ -1,4 +1,4 @@
-"""What an import does with records that can't come along as they are."""
+"""Importing records that have to be skipped or changed."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -46,7 +46,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Made(Invented):
-    """An export of exactly these records."""
+    """An export of these records."""
 
     def __init__(
         self,
@@ -265,7 +265,7 @@ async def test_messages_are_brought_into_shape(config: Config) -> None:
 
 
 async def test_subscriptions_follow_the_messages(config: Config) -> None:
-    """Also where several begin and end between two messages, or end without having begun."""
+    """Several begin and end between two messages, or end without having begun."""
     source = Made(
         organization(
             channels=(SourceChannel(key=21, name="a", is_private=True),),
@@ -387,12 +387,12 @@ async def test_errors_of_a_source_end_the_import_with_a_sentence(config: Config)
 
     with pytest.raises(SourceError, match="can't be read: KeyError"):
         await imported(config, Broken(60))
-    # What was read before is written, and the rest follows.
+    # The messages that were read before the interruption are written, and the rest follows.
     assert len((await contents(config))["messages"]) == 30
     await imported(config, Invented(60))
     assert len((await contents(config))["messages"]) == 60
     with pytest.raises(SourceError, match="can't be read: KeyError"):
-        dry_run(Broken(60), lambda _: None, State())
+        await dry_run(Broken(60), lambda _: None, State())
 
 
 async def test_files_need_room(config: Config) -> None:

@@ -1,4 +1,4 @@
-"""Messages keep whom they mention and link, whatever the names are now."""
+"""Messages keep the people and channels that they mention and link, even if these were renamed."""
 
 import pytest
 
@@ -50,7 +50,7 @@ async def test_former_names_are_rendered_as_they_were(org: Organization) -> None
     assert mention in html("@**Old Ann**")
     assert f'data-user-id="{ben.user_id}">@Twins</span>' in html(f"@**Twins|{ben.user_id}**")
     assert f'data-stream-id="{square}"' in html("#**Old Square>t**")
-    # Who has a name only now wasn't meant.
+    # People who got the name later weren't mentioned.
     assert "<span" not in html("@**Ben** @*cooks*")
     assert "<a" not in html("#**square**")
     assert "channel-wildcard-mention" in html("@**all**")

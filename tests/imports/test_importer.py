@@ -1,4 +1,5 @@
-"""The importer: what comes along, and that an interrupted import loses and doubles nothing."""
+"""The importer: the imported data, and that an interrupted import neither loses nor doubles
+data."""
 
 from contextlib import closing
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from tertulia.app.founding import opened_log
-from tertulia.domain.organization import linkifiers, realms
+from tertulia.domain.organization import lifecycle, linkifiers
 from tertulia.imports import canceling
 from tertulia.imports.dry_run import dry_run
 from tertulia.imports.identifiers import MATCHED
@@ -45,12 +46,12 @@ class Killed(Exception):
 
 @pytest.fixture(autouse=True)
 def small_commits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write each batch of the source in a commit."""
-    monkeypatch.setattr("tertulia.imports.message_import.MESSAGES_AT_ONCE", 1)
+    """Write each batch of the source in a separate commit."""
+    monkeypatch.setattr("tertulia.imports.message_import.MESSAGE_BATCH", 1)
 
 
 async def contents(config: Config) -> dict[str, Any]:
-    """Return everything of the organization that an import decides."""
+    """Return all of the organization's data that an import decides."""
     with closing(
         database_at(config.data_path, config.database_url).connect(readonly=True, limits=READING)
     ) as connection:
@@ -59,7 +60,7 @@ async def contents(config: Config) -> dict[str, Any]:
             "SELECT m.id, sender_id, sent_at, m.channel_id, t.name, direct_id, content, rendered"
             " FROM messages AS m LEFT JOIN message_topics AS t ON t.id = m.topic_id"
             # Without the reports to the owners.
-            f" WHERE sender_id <> {realms.NOTIFICATION_BOT} ORDER BY m.id"
+            f" WHERE sender_id <> {lifecycle.NOTIFICATION_BOT} ORDER BY m.id"
         )
         edits = connection.query("SELECT message_id, at, user_id, was_content FROM message_edits")
         reactions = connection.query("SELECT message_id, user_id, name FROM reactions")
@@ -88,7 +89,7 @@ async def unread_ids(config: Config, user_id: int) -> set[int]:
         database_at(config.data_path, config.database_url).connect(readonly=True, limits=READING)
     ) as connection:
         query = "SELECT id FROM messages WHERE sender_id <> ?"
-        ids = {row[0] for row in connection.query(query, (realms.NOTIFICATION_BOT,))}
+        ids = {row[0] for row in connection.query(query, (lifecycle.NOTIFICATION_BOT,))}
         rows = connection.query(
             "SELECT chunk, bitmap FROM read_state WHERE user_id = ?", (user_id,)
         )
@@ -127,7 +128,7 @@ async def test_a_new_organization_has_what_the_source_has(config: Config) -> Non
 async def test_an_interrupted_import_ends_as_one_that_was_not(
     config: Config, tmp_path: Any, commits: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tertulia.imports.message_import.READ_AT_ONCE", 25)
+    monkeypatch.setattr("tertulia.imports.message_import.READ_STATE_BATCH", 25)
     whole = msgspec.structs.replace(config, data_dir=str(tmp_path / "whole"), database_url="")
     await imported(whole, Invented(60))
     expected = await contents(whole)
@@ -159,7 +160,7 @@ async def test_a_finished_import_is_not_repeated(config: Config) -> None:
 async def test_samples_stay_forgotten_when_someone_is_erased_while_it_runs(
     config: Config, commits: int
 ) -> None:
-    """Erasing forgets the samples that are stored; the running import forgets its own."""
+    """Erasing an account removes the stored samples, and the running import removes its own."""
     left = commits
 
     def kill(_: Progress) -> None:
@@ -178,7 +179,7 @@ async def test_samples_stay_forgotten_when_someone_is_erased_while_it_runs(
     async with opened_log(config, print) as log:
         erased = UserChanged(user_id=12, values={"is_deleted": True}, was={"is_deleted": False})
         await log.submit(None, lambda _: Decision(None, (erased,)))
-    # The importer's own report, read from the fact before, still has them.
+    # The importer's own report, which was read from the fact before, still has them.
     progress = await imported(config, Invented(60))
     assert progress.step == "done"
     assert '"May"' not in await stored()
@@ -189,7 +190,7 @@ async def test_a_new_organization_has_the_default_quotas(config: Config) -> None
     await imported(config, Invented(4))
     async with opened_log(config, print) as log:
         realm = log.state.realm
-    assert realm.upload_quota_per_user_mib == realms.UPLOAD_QUOTA_MIB
+    assert realm.upload_quota_per_user_mib == lifecycle.UPLOAD_QUOTA_MIB
     assert realm.max_channels_per_user == 500
 
 
@@ -252,7 +253,7 @@ async def test_the_report_and_a_dry_run_name_the_people_who_have_an_account(
     config: Config,
 ) -> None:
     await imported(config, Invented(12))
-    tried = dry_run(Invented(24), lambda _: None, await copied_state(config))
+    tried = await dry_run(Invented(24), lambda _: None, await copied_state(config))
     progress = await imported(config, Invented(24, keeps_ids=False))
     for one in (progress, tried):
         assert one.report.changed[f"people: {MATCHED}"].samples == [
@@ -281,7 +282,7 @@ async def test_people_with_an_account_keep_it(config: Config) -> None:
 
 
 class Crowded(Invented):
-    """An organization whose names are taken where the invented one is, and with more than fits."""
+    """An organization with names that the invented one uses, and with more than fits."""
 
     def organization(self, report: ImportReport) -> SourceOrganization:
         found = super().organization(report)
@@ -299,6 +300,26 @@ class Crowded(Invented):
             invitations=(SourceInvitation(address="ann@example.com", inviter=11),),
         )
 
+    def message(self, n: int) -> SourceMessage:
+        found = super().message(n)
+        file = SourceAttachment(key=1, owner=11, path=PLAN, file=SourceFile(place="plan"))
+        missing = SourceAttachment(
+            key=2, owner=11, path=PLAN.replace("plan", "gone"), file=SourceFile(place="gone")
+        )
+        match n:
+            case 1:
+                return replace(found, sender=99)
+            case 2:
+                return replace(found, content="x" * 20_000)
+            case 3:
+                return replace(found, people=(11, 99))
+            case 4 | 5:  # Both link the same file.
+                return replace(found, attachments=(file,))
+            case 6:
+                return replace(found, attachments=(missing,), content="\0")
+            case _:
+                return found
+
 
 @pytest.mark.parametrize("is_new", [True, False])
 async def test_a_dry_run_tells_what_the_import_then_does(config: Config, is_new: bool) -> None:
@@ -306,19 +327,29 @@ async def test_a_dry_run_tells_what_the_import_then_does(config: Config, is_new:
         await imported(config, Crowded(12))
     state = State() if is_new else await copied_state(config)
     source = Crowded(24, keeps_ids=is_new)
-    tried = dry_run(source, lambda _: None, state).report.to_json()
+    source.files["plan"] = b"A plan"
+    tried = (await dry_run(source, lambda _: None, state)).report.to_json()
     done = (await imported(config, source)).report.to_json()
     assert tried == done
     reasons = {one["reason"] for one in [*tried["skipped"], *tried["changed"]]}
+    assert (done["imported"]["messages"], done["imported"]["files"]) == (22, 1)
+    assert done["imported"]["topics"] == 6
+    assert {
+        "The sender isn't in the export.",
+        "The conversation isn't in the export.",
+        "It was shortened to 10,000 characters.",
+        "The message was empty.",
+        "The file is missing.",
+    } <= reasons
     if not is_new:
-        assert {MATCHED, "The name is taken here, so it got a number."} <= reasons
+        assert {MATCHED, "The name is already used here, so a number was added."} <= reasons
         assert "This organization keeps its own." in reasons
 
 
 async def test_a_canceled_import_leaves_nothing_half_done(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tertulia.imports.message_import.READ_AT_ONCE", 1000)
+    monkeypatch.setattr("tertulia.imports.message_import.READ_STATE_BATCH", 1000)
 
     def kill(progress: Progress) -> None:
         if progress.messages == 30:
@@ -337,7 +368,7 @@ async def test_a_canceled_import_leaves_nothing_half_done(
         assert await log.store.read(lambda c: installation.values(c, IDS_FACT)) == {}
         assert await log.store.read(lambda c: installation.values(c, LINK_FACT)) == {}
     assert await unread_ids(config, 12) == await unread_ids(config, 11) == set()
-    # The same export comes as a new one, and so does another one.
+    # The same export is imported again as a new one, and then another export.
     again = await imported(config, Invented(60))
     assert (again.step, again.is_new, again.messages) == ("done", False, 60)
     assert len((await contents(config))["messages"]) == 90

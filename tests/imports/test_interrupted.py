@@ -1,4 +1,4 @@
-"""Imports of each kind of export that are interrupted anywhere, and run again."""
+"""Imports of each kind of export that are interrupted at any point and run again."""
 
 import random
 from collections.abc import Callable, Iterator, Mapping
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from tertulia.imports import preparation, sorting
+from tertulia.imports import importer, sorting
 from tertulia.imports.mattermost.source import MattermostExport
 from tertulia.imports.progress import Progress
 from tertulia.imports.rocketchat.source import RocketChatDump
@@ -27,7 +27,7 @@ from tests.imports.test_importer import contents
 pytestmark = pytest.mark.anyio
 MESSAGES: Final = 60
 ATTEMPTS: Final = 4
-"""Interruptions of one import."""
+"""Interruptions per import."""
 KINDS: Final[Mapping[str, Callable[[Path, Path], Source]]] = {
     "zulip": ZulipExport,
     "slack": SlackExport,
@@ -42,12 +42,12 @@ class Killed(BaseException):
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preparation, "RenderPool", SameProcess)
+    monkeypatch.setattr(importer, "RenderPool", SameProcess)
     monkeypatch.setattr(sorting, "BATCH", 7)
     monkeypatch.setattr("tertulia.imports.zulip.messages.BATCH", 7)
-    monkeypatch.setattr("tertulia.imports.slack.export.AT_ONCE", 7)
-    monkeypatch.setattr("tertulia.imports.message_import.READ_AT_ONCE", 25)
-    monkeypatch.setattr("tertulia.imports.message_import.MESSAGES_AT_ONCE", 1)
+    monkeypatch.setattr("tertulia.imports.slack.export.BATCH_SIZE", 7)
+    monkeypatch.setattr("tertulia.imports.message_import.READ_STATE_BATCH", 25)
+    monkeypatch.setattr("tertulia.imports.message_import.MESSAGE_BATCH", 1)
 
 
 @pytest.fixture(params=KINDS)
@@ -63,7 +63,7 @@ def export(kind: str, tmp_path: Path) -> Path:
 
 
 class Run:
-    """Imports the export into the data directory, as often as need be."""
+    """Imports the export into the data directory, as often as necessary."""
 
     def __init__(self, kind: str, export: Path, data: Path) -> None:
         self.config = Config(data_dir=str(data))

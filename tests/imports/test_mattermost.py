@@ -80,10 +80,10 @@ def test_people_and_channels(tmp_path: Path) -> None:
     assert [one.name for one in organization.emoji] == ["scone"]
     assert reasons(report) == {
         "permission schemes and roles: Set permissions after the import.": 1,
-        "notices: Notices, such as that someone joined a channel, aren't imported.": 1,
-        "files: The file isn't in the export. Create it with attachments.": 1,
+        "notices: Notices, for example that someone joined a channel, aren't imported.": 1,
+        "files: The file isn't in the export. Create the export with attachments.": 1,
         "favorite direct messages: Direct messages can't be pinned here.": 1,
-        "headers of direct messages: Direct messages have no headers here.": 1,
+        "headers of direct messages: Direct messages don't have headers here.": 1,
     }
 
 
@@ -118,7 +118,7 @@ def test_messages_are_in_order_and_threads_are_topics(tmp_path: Path) -> None:
         f"The menu\n[a b.png](/user_uploads/{menu.attachments[0].path})\n(missing file: lost.pdf)"
     )
     assert messages[9].content == "**Boiler**\n**[Hot](https://x.y)**\n99 °C"
-    # Ann and Gus last looked in minute 11; Ben later. What they sent themselves is read.
+    # Ann and Gus last read in minute 11, and Ben later. Their own messages are read.
     assert [one.unread_by for one in messages[5:]] == [
         (), (), ("gus",), ("ann", "gus"), ("ann", "gus"),
     ]  # fmt: skip
@@ -197,7 +197,7 @@ def test_a_long_post_becomes_several_messages(tmp_path: Path) -> None:
     assert messages[0].content.endswith("```")
     assert messages[1].content.startswith("```python\nprint")
     assert sum(one.content.count("hello") for one in messages) == 700
-    assert "They were too long, and became several." in [one["reason"] for one in report["changed"]]
+    assert "They were too long, so they were split." in [one["reason"] for one in report["changed"]]
 
 
 @pytest.mark.parametrize(
@@ -242,11 +242,11 @@ def test_crafted_lines_are_skipped_with_a_reason(tmp_path: Path) -> None:
         "messages: The time isn't valid.": 2,
         "messages: The message is empty.": 1,
         "messages: The channel isn't in the export.": 1,
-        "files: The file isn't in the export. Create it with attachments.": 2,
+        "files: The file isn't in the export. Create the export with attachments.": 2,
         "lines: The line has no content.": 1,
-        "lines: The line is of an unknown kind.": 1,
+        "lines: The line's type is unknown.": 1,
         "lines: A team, channel, or person comes after the first post.": 1,
-        "lines: The line isn't as Mattermost writes it.": 3,
+        "lines: The line isn't in Mattermost's format.": 3,
     }
     twice = [*made.sample()[:11], made.sample()[6]]
     (tmp_path / "twice").mkdir()

@@ -1,4 +1,4 @@
-"""Slack's markup becomes Markdown that is shown the same."""
+"""Slack's markup becomes Markdown that looks the same."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tests.support import rows
 
 
 class Known:
-    """Knows `U1` and `C1`."""
+    """A lookup that knows `U1` and `C1`."""
 
     def person(self, key: str, label: str) -> str:
         return f"@**{label or key}**"

@@ -1,4 +1,4 @@
-"""How much an import writes in one commit while other people use the organization."""
+"""The size of an import's commits while other people use the organization."""
 
 from typing import Any
 
@@ -9,6 +9,7 @@ from tertulia.imports import message_import
 from tertulia.imports.importer import Importer
 from tertulia.imports.pace import SHARED_SECONDS, Pace
 from tertulia.imports.progress import Progress
+from tertulia.imports.target import ImportTarget
 from tertulia.model.changes import AlertWordsChanged
 from tertulia.service.config import Config
 from tertulia.state.decision import Decision
@@ -18,12 +19,12 @@ from tests.imports.rendering import SameProcess
 pytestmark = pytest.mark.anyio
 
 
-async def test_an_import_writes_less_at_once_while_others_write(
+async def test_an_import_writes_smaller_batches_while_others_write(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Batches of the source have 10 messages."""
-    monkeypatch.setattr("tertulia.imports.preparation.RenderPool", SameProcess)
-    monkeypatch.setattr(message_import, "MESSAGES_AT_ONCE", 50)
+    monkeypatch.setattr("tertulia.imports.importer.RenderPool", SameProcess)
+    monkeypatch.setattr(message_import, "MESSAGE_BATCH", 50)
     written: list[int] = []
     pauses: list[int] = []
     now = 1000.0
@@ -45,7 +46,7 @@ async def test_an_import_writes_less_at_once_while_others_write(
 
         async def submit(*arguments: Any, **more: Any) -> Any:
             nonlocal now
-            if sum(written) == 100:  # Another process is first.
+            if sum(written) == 100:  # Another process commits first.
                 async with opened_log(config, print) as other:
                     words = AlertWordsChanged(user_id=11, words=("harbor",))
                     await other.submit(11, lambda _: Decision(None, (words,)))
@@ -54,7 +55,7 @@ async def test_an_import_writes_less_at_once_while_others_write(
             return await true(*arguments, **more)
 
         monkeypatch.setattr(log, "submit", submit)
-        await Importer(log, vault, files, disk, Invented(400), tell=tell).run()
+        await Importer(ImportTarget(log, vault, files, disk), Invented(400), tell=tell).run()
     vault.close()
     assert written == [50, 50, 50, *[10] * 5, 10, 50, 50, 50, 40]
     assert pauses == [150, 160, 170, 180, 190, 200]

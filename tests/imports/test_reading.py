@@ -1,4 +1,4 @@
-"""Reading a source in a process of its own."""
+"""Reading a source in a separate process."""
 
 import io
 import os

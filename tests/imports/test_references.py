@@ -1,4 +1,4 @@
-"""References in imported texts: they become what they refer to, and nobody can forge them."""
+"""References in imported texts: they become links and mentions, and can't be forged."""
 
 from contextlib import closing
 from typing import Any
@@ -29,7 +29,7 @@ OLD = "https://old.example.com/p1"
 
 
 class Referring(Invented):
-    """An export whose messages are these texts. The first one may be linked."""
+    """An export with these texts as messages. The first one may be linked."""
 
     def __init__(self, *texts: str, size: int = 10) -> None:
         super().__init__(len(texts), size=size, keeps_ids=False)
@@ -97,7 +97,7 @@ async def test_a_message_that_is_not_there_keeps_its_old_link(config: Config) ->
 async def test_links_survive_an_interruption(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tertulia.imports.message_import.MESSAGES_AT_ONCE", 1)
+    monkeypatch.setattr("tertulia.imports.message_import.MESSAGE_BATCH", 1)
     link = f"[there]({references.message_url(101, OLD)})"
     source = Referring("first", *["between"] * 5, link, size=1)
 
@@ -108,7 +108,7 @@ async def test_links_survive_an_interruption(
     with pytest.raises(Killed):
         await imported(config, source, kill)
     await imported(config, source)
-    assert stored(config)[-2][0].endswith("/near/1)")  # Before the report.
+    assert stored(config)[-2][0].endswith("/near/1)")  # It's before the report.
 
 
 def test_texts_cannot_forge_references() -> None:

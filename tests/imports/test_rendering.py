@@ -48,7 +48,7 @@ def test_they_end_when_the_import_is_killed(tmp_path: Path) -> None:
 async def test_texts_that_take_too_long_there_are_rendered_in_between(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Servers that import do other things too."""
+    """This happens on servers that are busy with other work too."""
     monkeypatch.setattr(rendering, "BATCH_SECONDS", 0.0)
     pool = rendering.RenderPool(State(), "", 1)
     rounds = 0

@@ -35,7 +35,7 @@ ENCODED = bytes.fromhex(
     "0200000078000f637300160000000200000078000c0000001061000100000000ff6d6b0009747300007073318f0100"
     "00037375620023000000046c001b000000103000010000000231000400000074776f0008320001000000"
 )
-"""A document with values of all kinds, as MongoDB's own library encodes it."""
+"""A document with values of all types, encoded by MongoDB's own library."""
 
 
 def opened(tmp_path: Path, collections: Any, *, is_packed: bool = False) -> RocketChatDump:
@@ -91,14 +91,14 @@ def test_people_rooms_and_teams(tmp_path: Path) -> None:
     assert subscriptions["TEAM", "id-ben"].settings == {"desktop_notifications": True}
     assert [one.name for one in organization.emoji] == ["scone", "bun"]
     assert reasons(report["skipped"]) == {
-        "messages: They aren't as Rocket.Chat stores them.": 1,
+        "messages: They aren't in Rocket.Chat's format.": 1,
         "messages: They are live chats with visitors.": 1,
         "messages: They are end-to-end encrypted, and only their authors' devices can read"
         " them.": 1,
         "previous versions: They are previous versions of messages.": 1,
-        "notices: Notices, such as that someone joined a channel, aren't imported.": 1,
+        "notices: Notices, for example that someone joined a channel, aren't imported.": 1,
         "reactions: The person isn't in the dump.": 1,
-        "files: They are in other storage. Download them, and name the directory (--files).": 1,
+        "files: They are in other storage. Download them, and pass the directory with --files.": 1,
         "people: They are visitors of live chats.": 1,
         "favorites: Only channels can be pinned here.": 1,
     }
@@ -138,7 +138,7 @@ def test_messages_are_in_order_and_threads_and_discussions_are_topics(tmp_path: 
         "id-ben",
         made.BEGAN // 1000 + 780,
     )
-    # Ben last looked in minute 11. Gus is deactivated, and Ann has nothing unread.
+    # Ben last read in minute 11. Gus is deactivated, and Ann has nothing unread.
     assert [one.unread_by for one in messages[4:]] == [
         (), ("id-ben",), (), ("id-ben",), ("id-ben",), ("id-ben",), ("id-ben",),
     ]  # fmt: skip
@@ -316,7 +316,7 @@ def test_crafted_collections(tmp_path: Path) -> None:
         "files",
     ]
     found = reasons(report["skipped"])
-    assert found["rooms: They aren't as Rocket.Chat stores them."] == 1
+    assert found["rooms: They aren't in Rocket.Chat's format."] == 1
     assert found["messages: The room isn't in the dump."] == 1
     assert found["messages: The time isn't valid."] == 1
     (tmp_path / "twice").mkdir()

@@ -1,4 +1,4 @@
-"""Importing an export of Slack: what comes along, and what untrusted files can't do."""
+"""Importing an export of Slack: the imported data, and untrusted files."""
 
 import asyncio
 import json
@@ -47,7 +47,7 @@ def says(*messages: Any, **more: Any) -> SlackFiles:
     return files
 
 
-# People, channels, and what else there is
+# People, channels, and other records
 
 
 def test_people_have_their_roles_and_profiles(tmp_path: Path) -> None:
@@ -140,7 +140,28 @@ def test_channels_groups_and_subscriptions(tmp_path: Path) -> None:
     ((begin, until),) = spans["C1GEN", "U3GUS"]
     assert until is not None
     assert int(second) < begin < int(third) < until < int(fourth)
-    assert read.skipped["messages: It's about who joined or left, which subscriptions tell."] == 3
+    assert (
+        read.skipped[
+            "messages: It's about someone joining or leaving, which the subscriptions show."
+        ]
+        == 3
+    )
+
+
+def test_of_very_many_joins_the_earliest_are_dropped(tmp_path: Path) -> None:
+    """Nobody gets messages from before, even if they were a member when the export begins."""
+    files = SlackFiles()
+    files.channels = [channel("C1GEN", "general", ("U1ANN",), is_general=True)]
+    kinds = ("channel_leave", "channel_join") * 51
+    files.say(
+        "general",
+        message(0, "first"),
+        *(message(n, "…", "U2BEN", subtype=kind) for n, kind in enumerate(kinds, 1)),
+        message(200, "last"),
+    )
+    read = Read(files, tmp_path)
+    spans = {one.user: one.spans for one in read.organization.subscriptions}
+    assert all(begin > 0 for begin, _ in spans["U2BEN"])
 
 
 # Threads
@@ -199,7 +220,7 @@ def test_messages_are_in_the_order_of_time_across_conversations(tmp_path: Path) 
 def test_an_export_is_continued_after_each_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tertulia.imports.slack.export.AT_ONCE", 3)
+    monkeypatch.setattr("tertulia.imports.slack.export.BATCH_SIZE", 3)
     with opened(says(*(message(n, f"{n}") for n in range(10))), tmp_path) as export:
         export.survey()
         batches = list(export.messages("", ImportReport()))
@@ -259,7 +280,7 @@ def test_reactions_edits_pins_and_mentions(tmp_path: Path) -> None:
         ("U1ANN", EmojiKind.CUSTOM, "parrot"),
         ("U1ANN", EmojiKind.UNICODE, "274c"),
     ]
-    assert read.skipped["reactions: The export has no picture of the custom emoji."] == 2
+    assert read.skipped["reactions: The export doesn't have the custom emoji's image."] == 2
     assert read.skipped["reactions: The export doesn't name the people."] == 3
     assert [one.name for one in read.organization.emoji] == ["parrot"]
     assert [(one.at, one.user) for one in first.edits] == [(BEGAN + 5, "U1ANN")]
@@ -308,7 +329,7 @@ def test_special_messages(tmp_path: Path) -> None:
     assert len(read.messages) == 2
     assert read.skipped["messages: It was deleted in Slack."] == 1
     assert read.skipped["messages: It's empty."] == 1
-    reason = "It's about a change of the channel, which is imported as it is now."
+    reason = "It's about a change of the channel, which is imported in its current state."
     assert read.skipped[f"messages: {reason}"] == 1
 
 
@@ -345,7 +366,7 @@ def shared(key: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def test_which_files_come_along(tmp_path: Path) -> None:
+def test_which_files_are_imported(tmp_path: Path) -> None:
     with_token = "https://files.slack.com/F5.txt?t=xoxe-1-2"
     files = says(
         message(
@@ -376,18 +397,18 @@ def test_which_files_come_along(tmp_path: Path) -> None:
     assert "F3" not in content
     for one in read.messages[0].attachments:
         assert f"]({'/user_uploads/'}{one.path})" in content
-    assert Read(files, tmp_path / "again").messages[0].attachments  # The index is made anew.
+    assert Read(files, tmp_path / "again").messages[0].attachments  # The index is built again.
     reasons = {key.partition(": ")[2] for key in read.skipped if key.startswith("files:")}
     assert reasons == {
-        "A token is needed to fetch them (--token). They are linked.",
-        "Slack hid them, since the plan's limit was reached.",
-        "The export has no address of them.",
+        "Downloading them requires a token (--token), so they're linked.",
+        "Slack hid them, because the plan's limit was reached.",
+        "The export doesn't have links to them.",
         "They were deleted in Slack.",
     }
 
 
 class FakeSlack(ThreadingHTTPServer):
-    """Has files for those who send the token."""
+    """Serves files to clients that send the token."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -508,7 +529,7 @@ def test_broken_lists_are_named(tmp_path: Path, name: str, content: bytes, sente
 
 def test_something_else_is_not_an_export(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
-    with pytest.raises(SourceError, match="isn't an export of Slack"):
+    with pytest.raises(SourceError, match="isn't a Slack export"):
         SlackExport(tmp_path / "photos", tmp_path / "work")
     archive = says(message(0, "x" * 5000)).zipped(tmp_path / "a.zip")
     archive.write_bytes(archive.read_bytes()[:-40])
@@ -541,7 +562,7 @@ def test_crafted_values_are_skipped_or_ignored(tmp_path: Path) -> None:
     assert read.contents[:3] == ["good", "odd", "odder"]
     assert read.skipped["messages: It has no valid time."] == 2
     assert read.skipped["files of messages: It isn't a list of messages in JSON."] == 2
-    assert read.skipped["messages: It isn't an object that can be read."] == 4
+    assert read.skipped["messages: It isn't a valid JSON object."] == 4
     assert read.skipped["conversations: The export's lists don't mention it."] == 1
     assert [one.key for one in read.organization.channels] == ["C1GEN", "C9", "C8"]
 

@@ -1,6 +1,6 @@
-"""Exports that are spoiled at random: an import of one ends, or says what's wrong with it.
+"""Randomly damaged exports: an import of one ends, or reports what's wrong with it.
 
-`python -m tests.imports.test_spoiled SECONDS [SEED]` does this for a while.
+`python -m tests.imports.test_spoiled SECONDS [SEED]` runs this for a while.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from typing import Any, Final
 import pytest
 
 from tertulia.app.founding import opened_log
-from tertulia.imports import preparation
+from tertulia.imports import importer
 from tertulia.imports.dry_run import dry_run
 from tertulia.imports.mattermost.source import MattermostExport
 from tertulia.imports.progress import ImportRefused
@@ -38,7 +38,7 @@ from tests.imports.rendering import SameProcess
 pytestmark = pytest.mark.anyio
 SEEDS: Final = 6
 UNFORESEEN: Final = "The export can't be read:"
-"""How errors begin that a source didn't foresee."""
+"""The beginning of errors that a source didn't foresee."""
 _ODD: Final[tuple[Any, ...]] = (
     *(None, True, False, 0, 1, -1, 3, 2**31, 2**53, 2**63, 2**64, 10**30, 0.5, -0.0, 1e300),
     *("", " ", "0", "x" * 70_000, "\0", "\x02P\x1f#11\x1fx\x03", "\ud83d", "\u202e", "\u200b"),
@@ -49,7 +49,7 @@ _DEPTH: Final = 40
 
 
 def spoiled(value: Any, choose: random.Random, number: int) -> Any:
-    """Return the value, changed in that many places."""
+    """Return the value, changed in this many places."""
     value = copy.deepcopy(value)
     for _ in range(number):
         places = list(_places(value, 0))
@@ -61,7 +61,7 @@ def spoiled(value: Any, choose: random.Random, number: int) -> Any:
 
 
 def _places(value: Any, depth: int) -> Iterator[tuple[Any, Any]]:
-    """Yield the places in a value: what it is in, and its key."""
+    """Yield the places in a value: its container, and its key."""
     if isinstance(value, dict | list) and depth < _DEPTH:
         for key in list(value) if isinstance(value, dict) else range(len(value)):
             yield value, key
@@ -72,7 +72,7 @@ def _spoil(parent: Any, key: Any, choose: random.Random, places: list[tuple[Any,
     match choose.randrange(8):
         case 0:
             del parent[key]
-        case 1 if isinstance(parent, list):  # Twice the same, and the same ID.
+        case 1 if isinstance(parent, list):  # A duplicate with the same ID.
             parent.append(copy.deepcopy(parent[key]))
         case 2:  # Another record's ID, or another type.
             other, place = choose.choice(places)
@@ -102,7 +102,7 @@ def zulip(place: Path, choose: random.Random) -> Callable[[Path], Source]:
         builder.realm, builder.messages, builder.flags, builder.attachments, builder.records = some
     try:
         export = builder.written(place)
-    except (TypeError, ValueError, AttributeError, UnicodeError):  # What the builder can't write.
+    except (TypeError, ValueError, AttributeError, UnicodeError):  # The builder can't write it.
         return zulip(_fresh(place), choose)
     return lambda work: ZulipExport(export, work)
 
@@ -168,7 +168,7 @@ KINDS: Final[Mapping[str, Callable[[Path, random.Random], Callable[[Path], Sourc
 
 
 async def tried(kind: str, seed: int, place: Path) -> str:
-    """Spoil an export and import it. Return the error; empty if there's none."""
+    """Damage an export and import it. Return the error; empty if there's no error."""
     choose = random.Random(f"{kind} {seed}")
     opened = KINDS[kind](place, choose)
     config = Config(data_dir=str(place / "data"))
@@ -177,7 +177,7 @@ async def tried(kind: str, seed: int, place: Path) -> str:
     source = None
     try:
         source = opened(work)
-        dry_run(source, lambda _: None, State())
+        await dry_run(source, lambda _: None, State())
         progress = await imported(config, source)
         assert progress.step == "done"
     except (SourceError, ImportRefused) as error:
@@ -203,13 +203,13 @@ async def tried(kind: str, seed: int, place: Path) -> str:
 async def test_a_spoiled_export_is_imported_or_refused_as_a_whole(
     kind: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preparation, "RenderPool", SameProcess)
+    monkeypatch.setattr(importer, "RenderPool", SameProcess)
     await tried(kind, seed, tmp_path)
 
 
 def main() -> None:
-    """Spoil and import until the time is over. Print what went wrong."""
-    pytest.MonkeyPatch().setattr(preparation, "RenderPool", SameProcess)
+    """Damage exports and import them until the time is over. Print the failures."""
+    pytest.MonkeyPatch().setattr(importer, "RenderPool", SameProcess)
     until = time.monotonic() + float(sys.argv[1])
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1000
     said: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Topics' names of imported threads."""
+"""The names of topics for imported threads."""
 
 import pytest
 
@@ -37,7 +37,6 @@ def test_threads_with_the_same_beginning_get_numbers() -> None:
     assert topics.topic("a", 4, "Good morning") == "Good morning (4)"
     assert topics.topic("a", 2, "something else") == "good morning (2)"
     assert topics.topic("b", 2, "Good morning") == "Good morning"
-    assert topics.reserve("b", "Good morning") == "Good morning (2)"
     long = ["y" * 80] * 12
     found = [topics.topic("c", n, text) for n, text in enumerate(long)]
     assert len(set(found)) == 12

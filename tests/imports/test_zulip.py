@@ -1,4 +1,5 @@
-"""Importing Zulip's exports: every kind of record, at several levels, and damaged exports."""
+"""Importing Zulip's exports: every kind of record, at several feature levels, and damaged
+exports."""
 
 import asyncio
 import json
@@ -14,7 +15,7 @@ import msgspec
 import pytest
 
 from tertulia.app.founding import opened_log
-from tertulia.imports.lock import DIRECTORY, alone
+from tertulia.imports.lock import DIRECTORY, import_lock
 from tertulia.imports.progress import Progress
 from tertulia.imports.records import Holders, SourceMessage, SourceOrganization
 from tertulia.imports.report import ImportReport
@@ -71,7 +72,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Reading:
-    """What an export says, and the report."""
+    """The content of an export, and the report."""
 
     def __init__(self, builder: ZulipExportBuilder, directory: Path) -> None:
         self.report = ImportReport()
@@ -420,7 +421,7 @@ DEEP = "[" * 100_000
 @rows(
     ("damage", "said"),
     [
-        (without("realm.json"), "realm.json is missing"),
+        (without("realm.json"), "no realm.json, so it isn't a Zulip export"),
         (without("attachment.json"), "attachment.json is missing"),
         (without("messages-000001.json"), "messages-000001.json is missing"),
         (with_text("messages-000003.json.partial", "{}"), "isn't finished"),
@@ -708,10 +709,10 @@ def test_the_command_imports_and_reports(database_url: str, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "words", [("zulip", "export.tar.gz"), ("zulip-live", "http://127.0.0.1:1", "--email", "a@b.c")]
 )
-def test_two_imports_cannot_run_at_once(words: tuple[str, ...], tmp_path: Path) -> None:
-    """They would write everything twice."""
+def test_two_imports_cannot_run_together(words: tuple[str, ...], tmp_path: Path) -> None:
+    """Otherwise, they would write everything twice."""
     place = Place(tmp_path / "data", "")
-    with alone(place.data_dir / DIRECTORY):
+    with import_lock(place.data_dir / DIRECTORY):
         result = run("import", *words, *place.flags, typed="k" * 32)
     assert result.exit_code == 1
     assert "Another import is running" in result.output
@@ -764,7 +765,7 @@ async def test_crafted_rows_leave_an_organization_that_can_be_opened(
         row["id"] = ANN  # The only owner.
     for row in builder.realm["zerver_scheduledmessage"]:
         row["scheduled_timestamp"] = 9e15
-    half = "\\ud83d"  # Of a surrogate pair, as JSON has it.
+    half = "\\ud83d"  # Half of a surrogate pair, as in JSON.
     builder.realm["zerver_realmfilter"][0]["alternative_url_templates"] = ["HALF"]
     field = {**builder.realm["zerver_customprofilefield"][0], "id": 99, "field_type": 3}
     field |= {"name": "Size", "field_data": json.dumps({"HALF": {"text": "S", "order": "HALF"}})}

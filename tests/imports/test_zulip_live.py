@@ -1,4 +1,4 @@
-"""Following a running server: everything that happens there arrives here with the same IDs."""
+"""Following a running server: every change there appears here with the same IDs."""
 
 import asyncio
 import re
@@ -13,9 +13,10 @@ import pytest
 
 from tertulia.app.composition import opened_node
 from tertulia.app.founding import opened_log, opened_vault
-from tertulia.domain.organization import realms
+from tertulia.domain.organization import lifecycle
 from tertulia.imports.progress import ImportRefused
 from tertulia.imports.source import SourceError
+from tertulia.imports.target import ImportTarget
 from tertulia.imports.zulip.live import history
 from tertulia.imports.zulip.live.followed import FACT, FINISH_FACT, IMPORT_FACT, Followed
 from tertulia.imports.zulip.live.following import UNREADABLE, Follower
@@ -70,7 +71,7 @@ async def followed(
     *,
     to_end: bool = False,
 ) -> Followed:
-    """Follow until everything that has happened is here, or to the end."""
+    """Follow until all changes are here, or to the end."""
     steps: list[str] = []
 
     def note(step: str, _: Followed) -> None:
@@ -82,10 +83,7 @@ async def followed(
     try:
         async with opened_log(config, print) as log:
             follower = Follower(
-                log,
-                vault,
-                files,
-                disk,
+                ImportTarget(log, vault, files, disk),
                 server,
                 is_ended=lambda: not to_end and "following" in steps,
                 tell=note,
@@ -113,7 +111,7 @@ def readonly(config: Config) -> Iterator[Any]:
 
 
 def contents(config: Config) -> dict[str, Any]:
-    """Return what two equal organizations have in common."""
+    """Return the data that two equal organizations have in common."""
     with readonly(config) as connection:
         assert replay_differences(connection) == []
         messages = connection.query(
@@ -126,7 +124,7 @@ def contents(config: Config) -> dict[str, Any]:
             " WHERE was_content IS NOT NULL"
         )
         return {
-            # A link to a topic has its newest message when it was rendered.
+            # A link to a topic has the topic's newest message at the time of rendering.
             "messages": [(*row[:-1], re.sub("/with/[0-9]+", "", row[-1])) for row in messages],
             "reactions": sorted(map(tuple, reactions)),
             "edits": sorted(map(tuple, edits)),
@@ -160,7 +158,7 @@ def require_equal(config: Config, old: Old) -> None:
     here, there = contents(config), contents(Config(data_dir=str(old.server.data_dir)))
     # Ann can't read what the notification bot writes to Ben.
     there["messages"] = [
-        row for row in there["messages"] if (row[1], row[2]) != (realms.NOTIFICATION_BOT, None)
+        row for row in there["messages"] if (row[1], row[2]) != (lifecycle.NOTIFICATION_BOT, None)
     ]
     for name, values in there.items():
         if isinstance(values, list):
@@ -201,13 +199,13 @@ async def test_everything_that_happens_there_arrives_here(config: Config, old: O
         async with opened_node(config, print) as node:
             files = [one.path for one in node.state.tables["attachments"]]
             assert files == [path]
-            assert (config.files_path / node.uploads.place_of(path)).read_bytes() == NOTE
+            assert (config.files_path / node.uploads.final_path(path)).read_bytes() == NOTE
 
 
 async def test_what_happened_in_the_meantime_is_found_without_events(
     config: Config, old: Old
 ) -> None:
-    """The event queue is lost: everything is compared."""
+    """The event queue is lost, so everything is compared."""
     async with old.people() as (ann, ben):
         ids = [await ann.send("general", "one", f"message {n}") for n in range(6)]
         found = await followed(config, own(old))
@@ -249,7 +247,7 @@ async def test_nobody_can_write_here_before_the_end(config: Config, old: Old) ->
 
 
 async def as_imported(config: Config, **progress: Any) -> None:
-    """Forget that it was followed: an export was imported instead."""
+    """Forget that the organization was followed, as if an export had been imported."""
     stored = msgspec.json.encode({"step": "done", "keep_ids": True, **progress}).decode()
 
     def put(connection: Any) -> None:
@@ -341,7 +339,7 @@ async def test_a_killed_follower_continues(
 
 async def test_a_wrong_key_is_refused(config: Config, old: Old) -> None:
     server = ZulipServer(old.server.url, "ann@example.com", "x" * 32)
-    with pytest.raises(SourceError, match="refuses the email address or API key"):
+    with pytest.raises(SourceError, match="rejected the email address or API key"):
         await followed(config, server)
     with pytest.raises(SourceError, match="isn't the URL of a server"):
         ZulipServer("ftp://example.com", "ann@example.com", "x" * 32)

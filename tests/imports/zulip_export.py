@@ -1,4 +1,4 @@
-"""Small exports, shaped as Zulip's servers of several years write them."""
+"""Small exports in the formats of Zulip servers of several years."""
 
 import io
 import json
@@ -10,7 +10,7 @@ from typing import Any, Literal
 from PIL import Image
 
 Level = Literal["2023", "312", "372", "now"]
-"""Feature level 185, levels that real exports were seen of, and the newest known one."""
+"""Feature level 185, levels of real exports, and the newest known one."""
 LEVELS: tuple[Level, ...] = ("2023", "312", "372", "now")
 BEGAN = 1_600_000_000.5
 """UNIX seconds."""
@@ -25,7 +25,8 @@ _SYSTEM_GROUPS = (
 )
 GROUP_IDS = {f"role:{name}": n for n, name in enumerate(_SYSTEM_GROUPS, 1)}
 ANONYMOUS, COOKS, WAITERS, CLOSED = 20, 21, 22, 23
-"""A group without a name: Ben, and the cooks. A group in a group. A deactivated one."""
+"""An unnamed group with Ben and the cooks, the cooks, a group in a group, and a deactivated
+group."""
 ANN, BEN, CLEO, GUS, GHOST, HOOK, PROGRAM = 11, 12, 13, 14, 15, 16, 17
 KITCHEN, OFFICE, ATTIC = 31, 32, 33
 """Channels: a public one, a private one without shared history, and an archived one."""
@@ -140,7 +141,7 @@ class ZulipExportBuilder:
         return next(row for row in self.rows(table) if row["id"] == key)
 
     def written(self, directory: Path) -> Path:
-        """Write the export into a new directory below that one, and return it."""
+        """Write the export into a new directory below `directory`, and return its path."""
         place = directory / "zulip-export-test"
         place.mkdir()
         # Their indentation differs.
@@ -164,7 +165,7 @@ class ZulipExportBuilder:
         return place
 
     def packed(self, directory: Path) -> Path:
-        """Write the export as an archive, as administrators download it."""
+        """Write the export as the archive that administrators download."""
         place = self.written(directory)
         archive = directory / "export.tar.gz"
         with tarfile.open(archive, "w:gz") as tar:

@@ -32,14 +32,14 @@ class OpenidServer:
     process: subprocess.Popen[str]
 
     def control(self, **values: Any) -> None:
-        """Set who signs in next, and so on (`provider.mjs`)."""
+        """Set who signs in next and similar options (`provider.mjs`)."""
         body = json.dumps(values).encode()
         request = urllib.request.Request(f"{self.issuer}/control", body)
-        with urllib.request.urlopen(request, timeout=10):
+        with urllib.request.urlopen(request, timeout=60):
             pass
 
     def register(self, *sites: str) -> None:
-        """Register the tested server, by its addresses, as a client."""
+        """Register the tested server as a client, with its URLs."""
         paths = [f"{site}/sign-in/{name}" for site in sites for name in ("company", "other")]
         self.control(
             clients=[
@@ -57,7 +57,7 @@ class OpenidServer:
         )
 
     def method(self, name: str = "company", **more: Any) -> dict[str, Any]:
-        """The declaration of a sign-in method for this provider."""
+        """Return the declaration of a sign-in method for this provider."""
         declared = {
             "name": name,
             "kind": "oidc",
@@ -71,7 +71,7 @@ class OpenidServer:
     def stop(self) -> None:
         if self.process.stdin is not None:
             self.process.stdin.close()
-        self.process.wait(10)
+        self.process.wait(60)
         if self.process.stdout is not None:
             self.process.stdout.close()
 

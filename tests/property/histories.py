@@ -176,7 +176,7 @@ async def send_directly(history: History) -> None:
         history.sent.append(reply.body["id"])
 
 
-async def send_at_once(history: History) -> None:
+async def send_concurrently(history: History) -> None:
     """Send several messages and other requests concurrently, so they're committed together."""
     steps = [send_to_channel, send_directly, flag, send_to_channel]
     await asyncio.gather(*(step(history) for step in history.rng.sample(steps, 3)))
@@ -561,7 +561,7 @@ async def pin(history: History) -> None:
     history.accepted(await how(f"/messages/{message_id}/pin"))
 
 
-async def react_at_once(history: History) -> None:
+async def react_concurrently(history: History) -> None:
     """Two people add the same emoji concurrently. One of them is first."""
     if not history.sent:
         return
@@ -720,7 +720,7 @@ async def change_address(history: History) -> None:
 STEPS: dict[Step, int] = {
     send_to_channel: 10,
     send_directly: 4,
-    send_at_once: 3,
+    send_concurrently: 3,
     flag: 6,
     edit_message: 3,
     move_messages: 4,
@@ -736,7 +736,7 @@ STEPS: dict[Step, int] = {
     change_role: 1,
     rename: 1,
     react: 6,
-    react_at_once: 1,
+    react_concurrently: 1,
     pin: 4,
     use_widget: 2,
     change_emoji: 1,

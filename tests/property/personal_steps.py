@@ -137,7 +137,7 @@ async def use_device(history: History) -> None:
 
 
 async def use_browser(history: History) -> None:
-    """Someone signs in with a browser, uses it, signs out, or leaves it idle."""
+    """Everything else that's due happens too."""
     org, rng = history.org, history.rng
     person = org[history.who()]
     own = history.state.sessions.of_user[person.user_id]

@@ -1,4 +1,4 @@
-"""Compare narrows with a plain filter over all messages that the reader can fetch."""
+"""Narrows, compared with a plain filter over all messages that the reader can fetch."""
 
 import json
 import random

@@ -21,7 +21,7 @@ from tertulia.domain.notifications.rules import (
     RECHECK_SECONDS,
     NotificationMethod,
 )
-from tertulia.domain.organization.realms import WELCOME_BOT
+from tertulia.domain.organization.lifecycle import WELCOME_BOT
 from tertulia.log.log import Log
 from tertulia.model.changes import Entry, MessageEdited, MessageSent
 from tertulia.model.channels import topic_key
@@ -131,7 +131,7 @@ async def watched(history: History, rules: "list[Rule]", steps: int, other: Log)
             # so.)
             for rule in rules:
                 if nodes[chosen]._turn != turn:
-                    # If the previous node found nothing, process once more.
+                    # If the previous node found nothing, process again.
                     rule.seen = min(rule.seen, seen)
                 await rule.look(history)
                 await rule.tell(history)
@@ -196,7 +196,7 @@ async def told_by_mail(history: History) -> list[tuple[int, tuple[int, ...]]]:
 
 
 async def told_by_push(history: History) -> list[tuple[int, tuple[int, ...]]]:
-    """The same for pending push notifications."""
+    """Return who gets which pending push notifications."""
 
     def take(connection: Connection) -> list[pushes.Push]:
         ids = pushes.subscription_ids(connection)
@@ -263,7 +263,7 @@ for often in (send_to_channel, send_directly, edit_message, set_topic):
 
 
 class Rule:
-    """Who should be notified about what, by message and person."""
+    """A plain rule for who should be notified about which message."""
 
     def __init__(self, way: NotificationMethod) -> None:
         self.way = way
@@ -409,8 +409,8 @@ class Rule:
 
 
 def rests_until(state: State, user_id: int, now: float) -> float:
-    """The time until which someone's notifications are paused, or 0. (None of their time zones
-    changes its offset.)"""
+    """Return the time until which someone's notifications are paused, or 0. (None of their time
+    zones changes its offset.)"""
     times = state.quiet_times.get(user_id)
     if times is None:
         return 0

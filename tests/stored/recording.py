@@ -29,8 +29,8 @@ STEPS = 2000
 SEED = 7
 
 
-async def found_by_owner(org: Organization) -> dict[str, Any]:
-    """What the owner sees of the organization, where every release shows the same."""
+async def owner_view(org: Organization) -> dict[str, Any]:
+    """Return the owner's view of the organization, as far as every release shows the same."""
     ann = org["ann"]
     register = (await ann.post("/register")).ok
     page = (
@@ -51,7 +51,7 @@ async def found_by_owner(org: Organization) -> dict[str, Any]:
 async def _record(config: Config, folder: Path) -> None:
     async with beginning(config, SEED) as history:
         queue = await _happen(history)
-        found = await found_by_owner(history.org)
+        found = await owner_view(history.org)
     ann = history.org["ann"]
     found |= {"api_key": ann.api_key, "recorded_at": history.clock(), **queue}
     (folder / "found.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
@@ -67,7 +67,7 @@ async def _happen(history: History) -> dict[str, Any]:
 def main() -> None:
     release = RELEASES / __version__
     if release.exists():
-        raise SystemExit(f"{release} is there already, and never written anew.")
+        raise SystemExit(f"{release} already exists, and is never written again.")
     with (
         tempfile.TemporaryDirectory(prefix="tertulia-") as directory,
         tempfile.TemporaryDirectory(prefix="recorded-") as draft,

@@ -1,4 +1,4 @@
-"""What every release stored keeps its meaning."""
+"""The meaning of every release's stored data stays the same."""
 
 import gzip
 import json
@@ -17,7 +17,7 @@ from tertulia.store.log_formats import FIRST_FORMAT, IGNORED, LOG_FORMAT, SINCE
 from tertulia.store.schema_upgrade import migrate
 from tertulia.store.store import SQLITE_FILE, database_at
 from tests.cli.support import run
-from tests.stored.recording import RELEASES, found_by_owner
+from tests.stored.recording import RELEASES, owner_view
 from tests.stored.shapes import GOLDEN, OF_THE_LOG, Shapes, shapes, written
 from tests.support import Listener, Organization, TestClock, open_organization
 
@@ -185,7 +185,7 @@ async def go_on(config: Config, recorded: dict[str, Any], *, queue: bool) -> Non
     async with open_organization(config, clock=clock) as org:
         ann = org["ann"]
         assert ann.api_key == recorded["api_key"]
-        found = await found_by_owner(org)
+        found = await owner_view(org)
         assert found == {name: recorded[name] for name in found}
         assert org.node.state.realm.upload_quota_per_user_mib is None  # That limit didn't exist.
         if queue:

@@ -1,7 +1,7 @@
 """A program that declares one more boolean for organizations, people, and the server, and then uses
 each like any other setting (`test_declared_settings.py`).
 
-It's a program of its own because declarations are read when modules are imported.
+It's its own program because declarations are read when modules are imported.
 """
 
 import asyncio

@@ -54,7 +54,7 @@ def trust(authority: Authority, monkeypatch: pytest.MonkeyPatch, variable: str) 
 async def test_requests_trust_the_company_s_authority(
     authority: Authority, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
-    """Webhooks, push, feeds, previews, providers, and the previous server are all asked so."""
+    """This covers webhooks, push, feeds, previews, providers, and the previous server."""
     async with external_web(authority.server("pages.test")) as there:
         there.pages["/"] = Page(b"hello")
         there.pages["/api/v1/users/me"] = Page(b'{"email": "ann@example.com"}')

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bench import asking, processes, report, serving
+from bench import api, processes, report, serving
+from bench.api import BadAnswer
 from bench.arithmetic import Rounds, Sample, Target
-from bench.asking import BadAnswer
 from bench.fleet import events_in
 from bench.report import Line
 from bench.serving import Running
@@ -109,15 +109,15 @@ def test_differently_formatted_responses_are_not_misread(body: str) -> None:
 
 def test_a_response_ends_at_its_content_length() -> None:
     answer = answered(HEARTBEAT % 5)
-    assert asking.end_of(answer) == len(answer)
-    assert asking.end_of(answer.replace(b"Content-Length", b"content-length")) == len(answer)
-    assert asking.end_of(answer[:30]) == 0
+    assert api.end_of(answer) == len(answer)
+    assert api.end_of(answer.replace(b"Content-Length", b"content-length")) == len(answer)
+    assert api.end_of(answer[:30]) == 0
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 429 No\r\ncontent-length: 0\r\n\r\n"])
 def test_an_error_response_ends_the_measurement(answer: bytes) -> None:
     with pytest.raises(BadAnswer):
-        asking.end_of(answer)
+        api.end_of(answer)
 
 
 # One run, against the bare protocol
@@ -135,9 +135,9 @@ def bare(tmp_path: Path) -> Iterator[Running]:
 
 
 def test_every_waiting_client_gets_each_message_once(bare: Running) -> None:
-    people = [asking.basic(f"p{number}@example.com", "key") for number in range(30)]
+    people = [api.basic(f"p{number}@example.com", "key") for number in range(30)]
     with serving.generator() as generator:
-        sent = {"name": "fleet", "port": bare.port, "send": asking.send(people[0], "c", "t")}
+        sent = {"name": "fleet", "port": bare.port, "send": api.send(people[0], "c", "t")}
         assert generator.do("gather", people=people, **sent)["operations"] == 30
         bursts = generator.do("bursts", name="fleet", seconds=0.05)
         assert bursts["operations"] % 30 == 0
@@ -148,7 +148,10 @@ def test_every_waiting_client_gets_each_message_once(bare: Running) -> None:
         assert cycles["messages"] == cycles["answers"] == 30 * cycles["sent"]
         generator.do("part", name="fleet")
         asked = generator.do(
-            "requests", ports=[bare.port], requests=[asking.empty(people[0])] * 3, seconds=0.05
+            "requests",
+            ports=[bare.port],
+            requests=[api.empty(people[0])] * 3,
+            seconds=0.05,
         )
         assert 3 <= len(asked["latencies"]) <= asked["operations"]
 

@@ -17,11 +17,11 @@ INDEXES = {
 async def test_an_archive_is_searchable_and_has_its_indexes(
     config: Config,
 ) -> None:
-    made = await organization.made(config, people=20, channels=3)
+    made = await organization.create(config, people=20, channels=3)
     connection = database_at(config.data_path, config.database_url).connect(readonly=True)
     indexes = INDEXES[connection.dialect.name]
     before = connection.query(indexes)
-    filled = archive.filled(config, made, 2_000)
+    filled = archive.add_messages(config, made, 2_000)
     assert connection.query(indexes) == before
     assert connection.query("SELECT COUNT(*), MAX(id) FROM messages") == [(2_000, 2_000)]
     assert connection.query(connection.dialect.search_missing) == [(0,)]
@@ -31,7 +31,7 @@ async def test_an_archive_is_searchable_and_has_its_indexes(
 
 
 async def test_an_organization_has_people_in_channels_of_the_given_sizes(config: Config) -> None:
-    made = await organization.made(config, people=30, channels=3)
+    made = await organization.create(config, people=30, channels=3)
     async with opened_log(config, lambda _: None) as log:
         state = log.state
         assert len(made.people) == 30

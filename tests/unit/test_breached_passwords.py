@@ -35,7 +35,7 @@ def test_a_known_password_is_refused(tmp_path: Path, caplog: pytest.LogCaptureFi
     with pytest.raises(Refused, match="stolen"):
         rules.require("correct horse battery")
     assert rules.require("another horse battery")
-    # Without the file, people can still choose one, and the operator learns of it.
+    # Without the file, people can still choose any password, and the operator is warned.
     path.unlink()
     assert rules.require("correct horse battery")
     assert "could not read breached_passwords_file" in caplog.text

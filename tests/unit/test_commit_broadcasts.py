@@ -91,6 +91,7 @@ class Other:
         self.log = log
         self.reads = 0
         self.heard: list[str] = []
+        self.has_listened = False
         self.is_deaf = False
         real_read, real_told, real_growth = log.store.read_log, log._on_broadcasts, log._on_growth
 
@@ -98,17 +99,18 @@ class Other:
             self.reads += 1
             return await real_read(*arguments)
 
-        def on_told(texts: Sequence[str]) -> None:
+        def on_broadcast(texts: Sequence[str]) -> None:
             self.heard.extend(texts)
             if not self.is_deaf:
                 real_told(texts)
 
         def on_growth(seq: int | None) -> None:
+            self.has_listened = True
             if not self.is_deaf:
                 real_growth(seq)
 
         log.store.read_log = read_log  # type: ignore[method-assign,assignment]
-        log._on_broadcasts = on_told  # type: ignore[method-assign]
+        log._on_broadcasts = on_broadcast  # type: ignore[method-assign]
         log._on_growth = on_growth  # type: ignore[method-assign]
 
     async def has(self, log: Log) -> None:
@@ -129,8 +131,9 @@ async def other(
     other = Other(log)
     await log.open()
     try:
+        # It reads as soon as it listens.
+        await until(lambda: other.has_listened)
         await until(lambda: other.log.position == org.node.log.position)
-        await asyncio.sleep(0.1)
         await log.catch_up()
         other.reads = 0
         yield other
@@ -202,9 +205,9 @@ async def test_unannounced_entries_are_read_when_needed(org: Organization, other
     other.is_deaf = False
     # Another one was lost, so the next doesn't follow the last known entry.
     other.is_deaf = True
+    before = len(other.heard)
     await org["ann"].send("lounge", "t", "lost")
-    await until(lambda: bool(other.heard))
-    await asyncio.sleep(0.05)
+    await until(lambda: len(other.heard) > before)
     other.is_deaf = False
     await org["ann"].send("lounge", "t", "heard")
     await assert_same(org, other)

@@ -10,7 +10,7 @@ from tertulia.state.user_visibility import bitmap, id_ranges
 
 
 def shared(state: State, user_id: int) -> set[int]:
-    """The same, computed from scratch."""
+    """Return who shares a channel, computed from scratch."""
     found: set[int] = set()
     for one in state.subscriptions:
         if one.is_active and one.user_id == user_id:

@@ -409,7 +409,7 @@ async def frozen_at(url: str, pattern: bytes, fault: Fault, *, is_together: bool
 
 @asynccontextmanager
 async def far_and_near(url: str) -> AsyncIterator[tuple[Store, Store, Proxy]]:
-    """`far`, `near`, and `proxy` for a database of their own."""
+    """`far`, `near`, and `proxy` for their own database."""
     with servers.schema(url) as own, proxy_to(servers.socket_of(own)) as proxy:
         servers.migrate_lent(own)
         begin_history(PostgresDatabase(own))

@@ -18,7 +18,7 @@ FILES = [
     ROOT / "Containerfile",
     *sorted(one for one in (ROOT / "deploy").rglob("*") if one.is_file()),
 ]
-YAML = [one for one in FILES if one.suffix == ".yaml"]
+YAML = [one for one in FILES if one.suffix == ".yaml" and "templates" not in one.parts]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
@@ -41,7 +41,7 @@ def test_named_settings_exist(file: Path) -> None:
 def test_environment_variables_are_valid_settings(file: Path, tmp_path: Path) -> None:
     (tmp_path / "given").write_text("")
     for document in yaml.safe_load_all(file.read_text()):
-        for given in _environments(document):
+        for given in environments(document):
             own = {n: str(v) for n, v in given.items() if n.startswith("TERTULIA_")}
             found = {
                 name: re.sub(r"\$\{[^}]*\}", "chat.example.com", value)
@@ -52,7 +52,7 @@ def test_environment_variables_are_valid_settings(file: Path, tmp_path: Path) ->
             assert load({}, environment=found).external_url in {"", "https://chat.example.com"}
 
 
-def _environments(node: Any) -> list[dict[str, Any]]:
+def environments(node: Any) -> list[dict[str, Any]]:
     """The variables of each container in a document."""
     found = []
     if isinstance(node, dict):
@@ -61,8 +61,8 @@ def _environments(node: Any) -> list[dict[str, Any]]:
         if isinstance(given := node.get("env"), list):
             found.append({one["name"]: one["value"] for one in given})
         for inner in node.values():
-            found += _environments(inner)
+            found += environments(inner)
     elif isinstance(node, list):
         for inner in node:
-            found += _environments(inner)
+            found += environments(inner)
     return found

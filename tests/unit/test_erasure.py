@@ -10,6 +10,7 @@ import pytest
 
 from tertulia.domain.accounts import erasing
 from tertulia.domain.accounts.data_exports import KEPT_DAYS
+from tertulia.domain.organization import exports as realm_exports
 from tertulia.imports.progress import FACT, Progress
 from tertulia.imports.report import ImportReport
 from tertulia.jobs import upkeep
@@ -113,7 +114,7 @@ async def erase(org: Organization, user_id: int, **actions: bool) -> None:
     assert await words_forgotten_once(org.node.store)
 
 
-def found_in_files(directory: Path) -> list[tuple[str, str]]:
+def traces_in_files(directory: Path) -> list[tuple[str, str]]:
     """The traces in names and contents of files, ignoring case."""
     found = []
     for file in directory.rglob("*"):
@@ -133,7 +134,7 @@ async def test_nothing_is_left_of_an_erased_person_with_messages_and_files(
     await erase(org, zoe.user_id, **{f"delete_{one}": True for one in every})
     left = await org.node.store.read(everything)
     assert [one for one in TRACES if one in left] == []
-    assert found_in_files(Path(config.data_dir)) == []
+    assert traces_in_files(Path(config.data_dir)) == []
     assert [one async for one in org.node.files.below("avatars")] == []
     assert [one async for one in org.node.files.below("exports")] == []
     assert await org.node.store.read(replica.replay_differences) == []
@@ -169,8 +170,8 @@ async def test_messages_and_their_files_stay_if_nothing_else_is_wanted(
 async def test_rows_about_the_erased_person_are_deleted_in_parts(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(personal_data, "AT_ONCE", 1)
-    monkeypatch.setattr(erasing, "AT_ONCE", 1)
+    monkeypatch.setattr(personal_data, "BATCH_SIZE", 1)
+    monkeypatch.setattr(erasing, "BATCH_SIZE", 1)
     zoe, _ = await live(org)
     sent = [await zoe.send("lounge", f"t{number}", "x") for number in range(4)]
     assert (await zoe.post("/messages/flags", messages=sent, op="add", flag="starred")).ok
@@ -193,7 +194,8 @@ def test_the_privacy_page_states_the_periods_that_apply() -> None:
     for period in (
         f"{config.log_retention_days} days (`log_retention_days`)",
         f"copies of the database from before migrations | {upkeep.COPIES_DAYS} days",
-        f"data exports | {KEPT_DAYS} days",
+        f"people's data exports | {KEPT_DAYS} days",
+        f"data exports of the organization | {realm_exports.KEPT_DAYS} days",
         f"at most {LIFETIME // 86400} days after their last use",
         f"one a day for {config.backup_keep_days} days and one a week for"
         f" {config.backup_keep_weeks} weeks",

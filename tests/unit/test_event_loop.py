@@ -161,7 +161,7 @@ async def test_waiting_clients_are_answered_in_turns_and_in_order(
     names = ["ben", "cleo", "ann"]
     channel_id = await org.channel("talk", *names)
     monkeypatch.setattr(waiting_polls, "TURN_SECONDS", 0)
-    monkeypatch.setattr(waiting_polls, "AT_ONCE", 1)
+    monkeypatch.setattr(waiting_polls, "BATCH_SIZE", 1)
     tasks = await waiting(org, [*names, *names])
     users = tuple(sorted(org[name].user_id for name in names))
     ids = []

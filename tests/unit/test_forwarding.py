@@ -130,7 +130,7 @@ async def test_the_reply_contains_the_log_entries(
     client = await told_who_writes(two)
     hearing = other.store._hearing
     assert hearing is not None
-    hearing.detach()  # It gets no notifications from the database.
+    hearing.detach()  # The node doesn't wait for the database's notification.
     assert (await send_at_second(client)).ok["id"] == other.state.last_message_id
     assert done(two) == (1, 1)
     assert other.position == writer.position

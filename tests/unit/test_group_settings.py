@@ -7,7 +7,7 @@ from tertulia.domain.groups.group_settings import (
     GROUP_SETTINGS,
     REALM_SETTINGS,
     PermissionSetting,
-    validated,
+    validated_setting,
 )
 from tertulia.model.channels import Channel
 from tertulia.model.errors import Refused, SystemGroupRequired
@@ -86,6 +86,6 @@ def test_a_value_is_validated_and_normalized(
     rule = REALM_SETTINGS[name]
     if isinstance(expected, type):
         with pytest.raises(expected):
-            validated(state, name, rule, given)
+            validated_setting(state, name, rule, given)
     else:
-        assert validated(state, name, rule, given) == expected
+        assert validated_setting(state, name, rule, given) == expected

@@ -339,7 +339,7 @@ async def test_a_slow_response_is_given_up(
 
 async def test_a_request_without_a_free_slot_in_time_is_not_sent(there: ExternalWeb) -> None:
     there.pages["/"] = Page(b"hello")
-    web = there.web(at_once=1)
+    web = there.web(max_concurrent=1)
     async with web.opened(there.url("/"), accept="*/*", seconds=60):
         with pytest.raises(Unavailable, match="Too many"):
             async with web.opened(there.url("/"), accept="*/*", seconds=0.01):
@@ -420,7 +420,7 @@ async def test_a_connection_is_reused_only_for_the_same_host(
     assert not [head for head in taking.heads if "connection: close" in head.lower()]
     # A connection without TLS doesn't carry requests that require it.
     assert web._taken(web._target(f"HTTPS://a.test:{taking.port}/")) is None
-    # Fetching a page uses a connection of its own, as before.
+    # Fetching a page uses a separate connection, as before.
     for _ in range(2):
         with pytest.raises(NotFetched):
             async with web.opened(taking.url("/", "a.test"), accept="*/*", seconds=5):

@@ -471,7 +471,7 @@ async def test_a_reminder_that_cannot_be_shown_is_reported_and_later_ones_are_se
             stage.resting.ahead += 1000
         told = await newest(org, "ann")
         assert any("wrote:" in text and "two" in text for text in told)
-        assert f"message {made[0]}, and the server could not" in told[-1]
+        assert f"message {made[0]}, but the server couldn’t" in told[-1]
         assert not list(org.node.state.reminders)
 
 

@@ -158,7 +158,7 @@ LIKELY = [
     for before in ('"', "'", '"""', 'r"""', "$'", "`", "(*", "/*", "RUN ", "<", "", "[", "@")
     for unit in ("\\", '\\"', '"', "a.", "*a.", "a ", " ", "(", "[", "\n", "\\\n", "a,")
 ]
-"""Kinds of code that have made grammars slow."""
+"""Kinds of code that have made grammars slow before."""
 LIKELY_LENGTH = 60
 
 

@@ -292,7 +292,7 @@ def test_automatic_replies_and_mailing_lists_are_recognized(
     tmp_path: Path, header: str, automatic: bool, answered: bool
 ) -> None:
     found = read(tmp_path, plain("I am away.", f"{header}\r\n{HEAD}"))
-    assert (found.is_automatic, found.is_answered_by_itself) == (automatic, answered)
+    assert (found.is_automatic, found.is_auto_reply) == (automatic, answered)
 
 
 def test_a_bounce_is_recognized(tmp_path: Path) -> None:
@@ -305,10 +305,10 @@ def test_a_bounce_is_recognized(tmp_path: Path) -> None:
         "Action: failed\r\nStatus: 5.1.1\r\n\r\n--b\r\nContent-Type: message/rfc822\r\n\r\n"
         f"{HEAD}\r\nHow many?\r\n--b--\r\n"
     )
-    assert read(tmp_path, report.encode()).is_answered_by_itself
+    assert read(tmp_path, report.encode()).is_auto_reply
     assert read(
         tmp_path, report.replace("Auto-Submitted: auto-replied\r\n", "").encode()
-    ).is_answered_by_itself
+    ).is_auto_reply
 
 
 @pytest.mark.parametrize("charset", ["utf-8", "cp1252"])

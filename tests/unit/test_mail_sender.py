@@ -18,15 +18,15 @@ from aiosmtpd import smtp
 from aiosmtpd.smtp import AuthResult, Envelope, LoginPassword, Session
 
 from tertulia.app.founding import opened_log, opened_vault
-from tertulia.domain.organization import realms
+from tertulia.domain.organization import lifecycle
 from tertulia.log.log import Log
 from tertulia.model.changes import RealmChanged
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.mail import Mail, MailKind
 from tertulia.outbound.mail_sender import (
-    AT_ONCE,
     GIVEN_UP_AFTER,
     LEASE_SECONDS,
+    MAX_CONCURRENT,
     ROUND_SECONDS,
     MailSender,
 )
@@ -80,9 +80,9 @@ async def nodes(config: Config) -> AsyncIterator[Nodes]:
     vault, clock = opened_vault(config, create=True), TestClock()
     with contextlib.closing(vault):
         async with opened_log(config, lambda _: None, clock=clock) as log:
-            credential = await vault.credential(realms.FIRST_USER, None)
+            credential = await vault.credential(lifecycle.FIRST_USER, None)
             uuid, who = "00000000-0000-4000-8000-000000000000", ("ann@example.com", "Ann")
-            await log.submit(None, realms.found, "Example", uuid, *who, credential)
+            await log.submit(None, lifecycle.create, "Example", uuid, *who, credential)
             yield Nodes(log, Links(vault), clock)
 
 
@@ -114,10 +114,10 @@ async def test_a_slow_run_ends_between_two_emails(nodes: Nodes) -> None:
 
     letters = MailTemplates(lambda: nodes.log.state, nodes.links)
     mail_sender = MailSender(nodes.log.store, letters, Slow(), nodes.clock, lambda: next(passed))
-    count = 3 * AT_ONCE
+    count = 3 * MAX_CONCURRENT
     await nodes.ask(*[MAIL] * count)
     assert await mail_sender.once() < 1  # More emails are waiting.
-    assert len(sent) == 2 * AT_ONCE
+    assert len(sent) == 2 * MAX_CONCURRENT
     await mail_sender.deliver()
     assert len(set(sent)) == len(sent) == count
 
@@ -157,8 +157,10 @@ async def test_emails_with_links_do_not_wait_for_missed_message_emails(
     missed = Mail(kind=MailKind.MISSED_MESSAGES, to="m@example.com", site="", about=1)
     await nodes.ask(*[missed] * 9, MAIL)
     now = nodes.clock() + 1
-    first = await nodes.log.store.write(lambda c: outbox.lease(c, now, LEASE_SECONDS, AT_ONCE))
-    assert [one.mail.kind for one in first] == [MAIL.kind] + [missed.kind] * (AT_ONCE - 1)
+    first = await nodes.log.store.write(
+        lambda c: outbox.lease(c, now, LEASE_SECONDS, MAX_CONCURRENT)
+    )
+    assert [one.mail.kind for one in first] == [MAIL.kind] + [missed.kind] * (MAX_CONCURRENT - 1)
 
 
 async def test_an_email_is_stored_with_its_decision_and_deleted_when_sent(
@@ -482,10 +484,10 @@ async def test_missed_message_emails_are_understood_by_email_programs(config: Co
             soon = {"email_notifications_batching_period_seconds": 1}
             assert (await ben.patch("/settings", **soon)).ok
             await org["ann"].write([ben.user_id], "are you *there*?")
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 first = (await server.got.get()).content
             await org["ann"].write([ben.user_id], "and now?")
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 second = (await server.got.get()).content
             assert server.got.empty()
     messages = []

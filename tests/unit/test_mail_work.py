@@ -128,7 +128,7 @@ def test_automatic_emails_are_recognized(
     tmp_path: Path, header: str, automatic: bool, answered: bool
 ) -> None:
     found = read(tmp_path, f"{header}\r\n{HEAD}\r\nI am away.\r\n")
-    assert (found.is_automatic, found.is_answered_by_itself) == (automatic, answered)
+    assert (found.is_automatic, found.is_auto_reply) == (automatic, answered)
 
 
 def test_attachments_are_extracted_in_order(tmp_path: Path) -> None:

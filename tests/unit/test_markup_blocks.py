@@ -209,7 +209,7 @@ def nothing_lost_before(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give up earlier on what would take years."""
+    """Give up earlier on code that would take years."""
     monkeypatch.setattr(worker_rendering, "MAX_CODE_SECONDS", 0.05)
 
 
@@ -247,7 +247,7 @@ async def test_other_code_is_still_highlighted_afterwards(
     content = "```python\n99\n```"
     await SERVING.rendered(context, content)
     assert '<span class="mi">99</span>' in SERVING.render(context, content).html
-    # The piece is known to be slow, and no process is started for it again.
+    # The code is known to be slow, and no process is started for it again.
     running = TEXTS.process_id
     await SERVING.rendered(context, bomb)
     assert lost != TEXTS.process_id == running
@@ -260,7 +260,7 @@ async def test_a_language_that_keeps_ending_workers_is_paused(
     monkeypatch.setattr(worker_rendering, "_lost", lost)
     context = CommandContext(STATE, 0, ANN)
     with monkeypatch.context() as sooner:
-        sooner.setattr(worker_rendering, "MAX_CODE_SECONDS", 0.05)  # They would take years.
+        sooner.setattr(worker_rendering, "MAX_CODE_SECONDS", 0.05)  # The code would take years.
         for number in range(worker_rendering.MAX_LOST):
             assert not lost.is_paused("Bash")
             await SERVING.rendered(context, "```bash\n$'" + "\\" * (70 + 2 * number) + "\n```")

@@ -1,4 +1,4 @@
-"""When a node reads what other nodes wrote."""
+"""When a node reads entries that other nodes wrote."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""What an OpenID provider's answers must prove."""
+"""The proofs that an OpenID provider's responses must have."""
 
 import hashlib
 import hmac
@@ -11,6 +11,7 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet, RSAKey
 
+from tertulia.app.sign_in_tables import methods_from
 from tertulia.identity.github import Github
 from tertulia.identity.openid import (
     CLOCK_SKEW,
@@ -26,7 +27,7 @@ from tertulia.identity.provider import (
     ProviderDown,
     ProviderWeb,
 )
-from tertulia.service.sign_in_methods import SignInMethod, methods_from
+from tertulia.service.sign_in_methods import SignInMethod
 
 ISSUER = "https://id.example.com"
 NOW = int(time.time())
@@ -67,7 +68,7 @@ def signed(claims: Mapping[str, Any], key: Any = KEY, **header: str) -> str:
 
 
 class FakeWeb(ProviderWeb):
-    """A provider's answers by URL. `asked` are the requests."""
+    """A provider's responses by URL. `asked` are the requests."""
 
     def __init__(self, **answers: Any) -> None:
         self.title = "Company account"
@@ -218,6 +219,15 @@ async def test_the_user_info_adds_what_the_token_lacks() -> None:
         await provider(web).signed_in(REQUEST, {"code": "c"})
 
 
+async def test_the_user_info_says_whether_the_tokens_address_is_verified() -> None:
+    bare = {k: v for k, v in CLAIMS.items() if k != "email_verified"}
+    for address, is_verified in (("eve@example.com", True), ("other@example.com", False)):
+        info = {"sub": "7", "email": address, "email_verified": True}
+        web = with_token(signed(bare), **{"/me": info})
+        proven = (await provider(web).signed_in(REQUEST, {"code": "c"})).identity
+        assert (proven.address, proven.is_address_verified) == ("eve@example.com", is_verified)
+
+
 async def test_groups_come_from_the_configured_claim() -> None:
     claims = CLAIMS | {"groups": ["a", 1, "b"], "realm_access": {"roles": ["c"]}, "one": "d"}
     for name, expected in (
@@ -298,7 +308,7 @@ async def test_a_logout_token_says_who_signed_out() -> None:
         {"aud": "other"},
         {"iss": "https://evil.example"},
         {"exp": NOW - CLOCK_SKEW - 1},
-        # Such a token could be sent again once its ID is forgotten.
+        # The token could be sent again after its ID is forgotten.
         {"iat": NOW - LOGOUT_TOKEN_SECONDS, "exp": NOW + 60},
         {"jti": ""},
         {"sub": "", "sid": ""},
@@ -309,7 +319,7 @@ async def test_other_logout_tokens_count_nothing(change: dict[str, Any]) -> None
         await provider(FakeWeb()).logged_out(signed(LOGOUT | change))
 
 
-# Other kinds
+# Other kinds of providers
 
 
 async def test_google_accounts_may_be_of_one_domain_only() -> None:

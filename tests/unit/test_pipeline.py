@@ -28,6 +28,7 @@ UPSERT = "INSERT INTO t (a, b, c) VALUES (?, ?, ?) ON CONFLICT (a, b) DO UPDATE 
     ("sql", "rows", "counts"),
     [
         ("INSERT INTO t (a, b) VALUES (?, ?)", [(n, "x") for n in range(19)], [8, 8, 3]),
+        ("INSERT INTO t (a) VALUES (?)", [(n,) for n in range(150)], [64, 64, 8, 8, 6]),
         ("INSERT INTO t (a) VALUES (?) ON CONFLICT (a) DO NOTHING", [(1,), (1,)], [2]),
         (PostgresDialect().search_insert, [(1, "a", 1), (2, "b", 1)], [2]),
         (UPSERT, [(1, 1, 1), (1, 2, 1), (2, 1, 1)], [3]),
@@ -35,6 +36,7 @@ UPSERT = "INSERT INTO t (a, b, c) VALUES (?, ?, ?) ON CONFLICT (a, b) DO UPDATE 
         (UPSERT, [(1, 1, 1), (1, 1, 2)], [1, 1]),
         # The first columns don't determine which row is updated instead.
         (UPSERT.replace("(a, b) DO", "(b) DO"), [(1, 1, 1), (1, 1, 2)], [1, 1]),
+        (PostgresDialect().topic_search_insert, [("a", 1, "a"), ("b", 1, "b")], [2]),
         ("INSERT INTO t (a) SELECT ? WHERE TRUE", [(1,), (2,)], [1, 1]),
         ("INSERT INTO t (a) VALUES (?) RETURNING id", [(1,), (2,)], [1, 1]),
         (UPSERT + " + ?", [(1, 1, 1, 1), (2, 1, 1, 1)], [1, 1]),

@@ -32,12 +32,6 @@ NAME, ADDRESS = "Zoë Secretname", "zoe.secret@example.com"
 
 
 @pytest.fixture
-def no_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nodes run no jobs."""
-    monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda *_: ())
-
-
-@pytest.fixture
 async def quiet(config: Config, no_jobs: None) -> AsyncIterator[Organization]:
     async with new_organization(config) as org:
         yield org

@@ -9,7 +9,7 @@ import pytest
 from tertulia.app.config import ConfigError, load
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tertulia.service.sign_in_methods import GithubMethod, GoogleMethod, OidcMethod
+from tertulia.service.provider_methods import GithubMethod, GoogleMethod, OidcMethod
 
 TOML = """
 external_url = "https://chat.example.com"
@@ -94,6 +94,19 @@ def test_a_mistake_is_one_sentence_that_names_the_key(wrong: dict[str, Any], sai
         from_json(COMPANY | wrong)
     assert str(error.value).startswith(f"Setting {said}")
     assert str(error.value).endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"roles": {"guest": "x"}}, "roles: kind google doesn't say who is in which group"),
+        ({"groups": {"bar": "x"}}, "groups: kind google doesn't say who is in which group"),
+        ({"single_logout": True}, "single_logout: kind google has no sign-out at the provider"),
+    ],
+)
+def test_what_a_provider_cannot_do_is_not_ignored(setting: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        from_json({"name": "g", "kind": "google", "client_id": "a"} | setting)
 
 
 def test_methods_need_different_names_and_the_servers_address() -> None:

@@ -1,4 +1,4 @@
-"""The soak test finds violations, and only those."""
+"""The soak test finds all violations, and nothing else."""
 
 import pytest
 from bench.soak.checks import of_files, of_memory, of_queues
@@ -77,7 +77,7 @@ def test_a_message_has_one_event() -> None:
 def test_memory_must_be_flat_in_the_second_half(
     minutes: int, each_minute: float, wrong: int
 ) -> None:
-    """Whatever the growth in the first half. Short runs aren't judged."""
+    """Growth in the first half doesn't matter. Short runs aren't judged."""
     half = minutes / 2
     heap = [(m, 9000.0 * min(m, half) + each_minute * max(m - half, 0)) for m in range(minutes + 1)]
     assert len(of_memory(heap)[1]) == wrong

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
-from tertulia.domain.organization.realms import LANGUAGES
+from tertulia.domain.organization.lifecycle import LANGUAGES
 from tertulia.model.invitations import InvitationStatus
 from tertulia.model.users import Role
 from tertulia.state.audit_log import _IMPORTS

@@ -4,14 +4,21 @@ old node."""
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from msgspec import Struct
+from msgspec.structs import fields
 
 from tertulia.jobs.upkeep import upgrades
 from tertulia.log import commits
-from tertulia.model.changes import ChannelCreated, MessageSent
+from tertulia.model.changes import (
+    AnyChange,
+    ChannelCreated,
+    MessageSent,
+    SettingsChanged,
+    SubscriptionChanged,
+)
 from tertulia.model.channels import Channel
 from tertulia.model.errors import NotBeforeUpgrade
 from tertulia.model.messages import Message
@@ -20,7 +27,7 @@ from tertulia.store import installation, log_formats, migrations, nodes
 from tertulia.store.database import Connection, Database, DatabaseError
 from tertulia.store.dialect import Dialect
 from tertulia.store.installation import NewerDatabase
-from tertulia.store.log_formats import FIRST_FORMAT, LOG_FORMAT, needed_format
+from tertulia.store.log_formats import FIRST_FORMAT, LOG_FORMAT, RECORDS, needed_format
 from tertulia.store.migrations import MIGRATIONS, Contract, Expand
 from tertulia.store.nodes import NodeEntry, NodeFigures
 from tertulia.store.schema_upgrade import migrate, settle
@@ -156,7 +163,7 @@ def test_the_log_format_is_one_that_all_living_nodes_can_read(place: Place) -> N
     assert place.settle().versions == (0, 0, 2 if place.database.is_shared else 3)
 
 
-# What may be written in the meantime
+# What may be written while older nodes run
 
 
 @contextmanager
@@ -177,7 +184,7 @@ async def test_changes_unreadable_for_older_nodes_are_not_written_while_they_liv
     settle = store.settle
 
     async def not_now(_: object) -> None:
-        """Replaces the node's own job."""
+        """Stands for the node's own job."""
 
     await until(lambda: any(j.name == "upgrades" and j.succeeded_at for j in org.node.jobs()))
     monkeypatch.setattr(store, "settle", not_now)
@@ -268,6 +275,8 @@ class Whole(Struct, frozen=True, kw_only=True, omit_defaults=True):
         (Whole(new={"x": 1}), 3),
         (MessageSent(message=Message(id=1, sender_id=1, sent_at=1, content="x")), 1),
         (ChannelCreated(channel=Channel(id=1, name="x", created_at=1)), 0),
+        (SettingsChanged(user_id=1, values={"enter_sends": True}, was={}), 4),
+        (SubscriptionChanged(channel_id=1, user_id=1, property="color", value="#fff"), 5),
     ],
 )
 def test_the_format_that_a_change_needs(change: Any, needs: int) -> None:
@@ -275,6 +284,17 @@ def test_the_format_that_a_change_needs(change: Any, needs: int) -> None:
         "MessageSent": FIRST_FORMAT + 1,
         "Part.new": FIRST_FORMAT + 2,
         "Whole.new": FIRST_FORMAT + 3,
+        "PersonalSettings.enter_sends": FIRST_FORMAT + 4,
+        "Subscription.color": FIRST_FORMAT + 5,
     }
     assert needed_format([Whole(), change], since) - FIRST_FORMAT == needs  # type: ignore[list-item]
     assert needed_format([]) == FIRST_FORMAT
+
+
+def test_changes_of_fields_say_whose_fields_they_are() -> None:
+    """Otherwise an older node would get a field that it can't read."""
+
+    def names_fields(change: type[Struct]) -> bool:
+        return any(f.name == "property" or f.type == dict[str, Any] for f in fields(change))
+
+    assert RECORDS.keys() == {change for change in get_args(AnyChange) if names_fields(change)}

@@ -171,7 +171,7 @@ class _Worker:
 
 @pytest.fixture
 async def workers() -> AsyncIterator[tuple[int, list[_Worker]]]:
-    """Three workers with a shared socket. Returns its port."""
+    """Yield the port of three workers with a shared socket."""
     with shared_counts(3) as counts, contextlib.ExitStack() as stack:
         first = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         copies = [socket.socket(fileno=os.dup(first.fileno())) for _ in range(2)]
@@ -205,7 +205,7 @@ async def test_connections_are_distributed_over_workers(
 
     await connect(300)
     counts = [len(worker.open) for worker in (one, two, three)]
-    assert max(counts) - min(counts) <= 4 * listening.AT_ONCE, counts
+    assert max(counts) - min(counts) <= 4 * listening.BATCH_SIZE, counts
     # A leaving worker accepts no more, and no connection is lost.
     two.acceptor.close()
     left = len(two.open)

@@ -1,4 +1,5 @@
-"""The parts of a register response that real clients read, as types. A wrong one breaks them."""
+"""Types of the parts of a register response that real clients read. A value of another type breaks
+them."""
 
 from typing import Any, NotRequired, TypedDict
 

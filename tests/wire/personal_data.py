@@ -43,7 +43,7 @@ async def add_with(org: Organization, name: str, **settings: Any) -> Person:
     credential = await org.node.vault.credential(0, None)
     address = f"{name}@example.com"
     user = User(id=state.users.next_id(), address=address, full_name=name.title())
-    change = users.created(state, user, credential)
+    change = users.creation_change(state, user, credential)
     own = PersonalSettings(user_id=user.id, **settings)
     await org.do(msgspec.structs.replace(change, settings=own))
     return org.person_of(name, user)

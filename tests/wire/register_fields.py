@@ -94,7 +94,7 @@ FIELDS = {
         user_id email delivery_email full_name avatar_source avatar_url avatar_url_medium
         is_owner is_admin is_moderator is_guest
         can_create_private_streams can_create_public_streams can_create_streams
-        can_create_web_public_streams can_invite_others_to_realm
+        can_create_web_public_streams can_invite_others_to_realm can_subscribe_other_users
     """,
     "realm_user_groups": "realm_user_groups",
     "realm_user_settings_defaults": "realm_user_settings_defaults",

@@ -401,11 +401,11 @@ async def test_push_subscriptions_end_with_their_key(org: Organization) -> None:
     assert sorted(one.endpoint[-1] for one in kept) == ["1", "2"]
 
 
-# Without people's own API keys
+# Without personal API keys
 
 
 async def sign_in(org: Organization, agent: str = "ZulipMobile/27.1 (iOS)") -> Person:
-    """Sign ann in with a program of that name."""
+    """Sign ann in with a program of this name."""
     ann, headers = org["ann"], {"User-Agent": agent}
     sent = {"username": ann.email, "password": PASSWORD}
     key = (await org.nobody.raw("POST", "/fetch_api_key", data=sent, headers=headers)).ok

@@ -129,8 +129,8 @@ async def count(org: Organization, **how: Any) -> None:
 async def test_counting_in_steps_equals_the_actual_numbers(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(usage, "MESSAGES_AT_ONCE", 2)
-    monkeypatch.setattr(usage, "FILES_AT_ONCE", 1)
+    monkeypatch.setattr(usage, "MESSAGE_BATCH", 2)
+    monkeypatch.setattr(usage, "FILE_BATCH", 1)
     ann, ben = org["ann"], org["ben"]
     await org.channel("general", "ann", "ben")
     empty = (await ann.get("/usage")).ok

@@ -74,7 +74,7 @@ def refuse(old: ExternalWeb, status: int = 401) -> None:
 
 
 def of_imported(old: ExternalWeb) -> list[str]:
-    """The paths that were asked for about accounts that can exist there."""
+    """Return the paths that were requested about accounts that can exist there."""
     return [
         path
         for path, request in zip(old.asked, old.requests, strict=True)
@@ -89,7 +89,7 @@ def decoded(request: bytes) -> bytes:
 
 
 def client(org: Organization, key: str = OLD_KEY, address: str = BEN) -> Person:
-    """A program with the key of the previous server."""
+    """Return a program with the key of the previous server."""
     return Person(org.http, org["ben"].user_id, address, key)
 
 
@@ -111,7 +111,7 @@ async def test_the_key_is_checked_there_once_and_the_password_can_follow(
     assert (await client(org).get("/users/me")).ok["user_id"] == org["ben"].user_id
     assert old.asked == [BY_KEY]
     assert "x-tertulia-verifying" in old.heads[-1].lower()
-    # The key that the import made no longer works.
+    # The key that the import created no longer works.
     (await org["ben"].get("/users/me")).refused("INVALID_API_KEY", 401)
     other = client(org, "o" * 32)
     (await other.get("/users/me")).refused("INVALID_API_KEY", 401)
@@ -139,7 +139,7 @@ async def test_credentials_of_another_account_there_are_refused(
 
 
 async def test_two_accounts_cannot_have_the_same_key(org: Organization, old: ExternalWeb) -> None:
-    """Whatever the previous server says."""
+    """The previous server might accept it for both."""
     (await client(org).get("/users/me")).ok
     robot = org["robot"]
     accept(old, robot.email)
@@ -148,7 +148,8 @@ async def test_two_accounts_cannot_have_the_same_key(org: Organization, old: Ext
 
 
 async def test_only_imported_accounts_are_asked_for(org: Organization, old: ExternalWeb) -> None:
-    """For others, the server is asked about nobody, so that they take as long."""
+    """For others, the server is asked about an account that can't exist, so that they take as
+    long."""
     accept(old, "ann@example.com")
     login = {"username": "ann@example.com", "password": OLD_PASSWORD}
     (await org.nobody.post("/fetch_api_key", **login)).refused("AUTHENTICATION_FAILED", 401)
@@ -209,7 +210,7 @@ async def test_a_server_that_names_itself_does_not_ask_itself(
 async def test_while_it_fails_nobody_is_told_that_their_key_is_wrong(
     org: Organization, old: ExternalWeb, answer: Any
 ) -> None:
-    """Clients sign out if they are told that."""
+    """Clients sign out if the server says that."""
     old.pages[BY_PASSWORD] = old.pages[BY_KEY] = answer
     (await org.nobody.post("/fetch_api_key", **RIGHT)).refused("SERVER_NOT_READY", 503)
     (await client(org).get("/users/me")).refused("SERVER_NOT_READY", 503)

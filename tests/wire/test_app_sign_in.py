@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from tertulia.model.changes import CredentialChanged
 from tertulia.service.config import Config
 from tertulia.wire.http.request_head import SESSION_COOKIE
-from tertulia.wire.pages.sign_in_flow import DESKTOP_SECONDS
+from tertulia.wire.pages.sign_in_end import DESKTOP_SECONDS
 from tests.browsers import page_text, set_password, signed_in_browser, signed_out_browser
 from tests.emails import no_email_job
 from tests.support import PASSWORD, Organization, TestClock, new_organization, row

@@ -23,7 +23,7 @@ from tests.support import PASSWORD, Organization, Person
 
 ADDRESS = "127.0.0.1"
 SECRET = "xylophone"
-"""In everything that the audit log must not have."""
+"""A text in all data that the audit log must not have."""
 
 
 class Scene:
@@ -35,7 +35,7 @@ class Scene:
         self.names = 0
 
     async def person(self, role: Role = Role.MEMBER) -> Person:
-        """Someone new, called `zoe`, with a password."""
+        """Return a new person, called `zoe`, with a password."""
         self.names += 1
         self.org.people.pop("zoe", None)
         await self.org.add(f"zoe{self.names}", role)
@@ -44,7 +44,7 @@ class Scene:
         return self.org["zoe"]
 
     async def room(self, **settings: Any) -> int:
-        """A new channel of ann's."""
+        """Create a new channel of ann's."""
         self.names += 1
         return await self.org.channel(f"room {self.names}", "ann", **settings)
 
@@ -57,7 +57,7 @@ class Scene:
         return group_id
 
     async def operator(self, *made: AnyChange) -> None:
-        """Make changes as a command of the operator's."""
+        """Make changes as an operator's command."""
         token = current_origin.set(CommandLineOrigin("tertulia test"))
         try:
             await self.org.do(*made, actor="ann")
@@ -65,7 +65,7 @@ class Scene:
             current_origin.reset(token)
 
     async def server(self, *made: AnyChange) -> None:
-        """Make changes as a job of the server's."""
+        """Make changes as a job of the server."""
         token = current_origin.set(FROM_SERVER)
         try:
             await self.org.do(*made)
@@ -77,12 +77,12 @@ Act = Callable[[Scene], Awaitable[object]]
 
 
 class Example(NamedTuple):
-    """Something that is recorded."""
+    """An action that is recorded."""
 
     act: Act
     way: Way
     whom: str | None = None
-    """The person that it's done to."""
+    """The person that the action affects."""
     actor: str | None = "ann"
 
 
@@ -161,7 +161,7 @@ FACTORS = "/users/me/second_factors"
 
 
 async def with_app(scene: Scene) -> tuple[Person, list[str]]:
-    """Someone new with an authenticator app, and their recovery codes."""
+    """Return a new person with an authenticator app, and their recovery codes."""
     zoe = await scene.person()
     secret = (await zoe.post(f"{FACTORS}/totp", name="Phone")).ok["secret"]
     done = (await zoe.post(f"{FACTORS}/totp/confirm", code=pyotp.TOTP(secret).now())).ok
@@ -349,7 +349,7 @@ async def _(scene: Scene) -> None:
 
 
 def export(scene: Scene, finished_at: int = 0, deleted_at: int = 0) -> AnyChange:
-    """An export in that state."""
+    """Return the change of an export into this state."""
     user_id = scene.api.user_id
     made = DataExport(
         id=7,
@@ -374,7 +374,7 @@ async def _(scene: Scene) -> None:
 
 
 def imported(scene: Scene, *states: ImportState) -> list[AnyChange]:
-    """An import that goes through these states."""
+    """Return the changes of an import that goes through these states."""
     scene.names += 1
     return [
         changes.DataImportSet(
@@ -505,11 +505,11 @@ async def _(scene: Scene) -> None:
 
 
 FOUNDING: frozenset[str] = frozenset({"organization_created"})
-"""Recorded before there is anyone who could send a request (`tests/cli/test_audit.py`)."""
+"""Recorded before anyone could send a request (`tests/cli/test_audit.py`)."""
 
 
-async def found_records(org: Organization, kind: str | None = None) -> list[AuditRecord]:
-    """The records of that kind, newest first."""
+async def find_records(org: Organization, kind: str | None = None) -> list[AuditRecord]:
+    """Return the records of this kind, newest first."""
     await org.node.log.catch_up()
     stored = await org.node.store.read(audit_log.page, 5000, kind=kind)
     return [one.record for one in stored]
@@ -525,9 +525,9 @@ async def test_each_kind_is_recorded_with_who_whom_and_from_where(org: Organizat
     session = org.node.state.sessions.of_user[ann.user_id][-1]
     scene = Scene(org, browser, program, made["key_id"])
     for kind, (act, way, whom, actor) in EXAMPLES.items():
-        before = len(await found_records(org, kind))
+        before = len(await find_records(org, kind))
         await act(scene)
-        found = await found_records(org, kind)
+        found = await find_records(org, kind)
         assert len(found) > before, kind
         record = found[0]
         ids = [None if name is None else org[name].user_id for name in (actor, whom)]
@@ -540,7 +540,7 @@ async def test_each_kind_is_recorded_with_who_whom_and_from_where(org: Organizat
         if way == "session":
             assert origin.agent == FIREFOX, kind
             assert (origin.session_id == session.id) is (actor == "ann"), kind
-    assert SECRET not in repr(await found_records(org))
+    assert SECRET not in repr(await find_records(org))
 
 
 async def test_codes_that_end_with_the_last_factor_are_not_recorded_as_new(
@@ -548,10 +548,10 @@ async def test_codes_that_end_with_the_last_factor_are_not_recorded_as_new(
 ) -> None:
     browser = await signed_in_browser(org)
     zoe, _ = await with_app(Scene(org, browser, browser, 0))
-    before = len(await found_records(org, "recovery_codes_changed"))
+    before = len(await find_records(org, "recovery_codes_changed"))
     (await browser.delete(f"/users/{zoe.user_id}/second_factors")).ok
-    assert len(await found_records(org, "recovery_codes_changed")) == before
-    assert len(await found_records(org, "second_factors_removed")) == 1
+    assert len(await find_records(org, "recovery_codes_changed")) == before
+    assert len(await find_records(org, "second_factors_removed")) == 1
 
 
 @pytest.mark.parametrize("language", ["de", "en", "es", "fr", "ja", "pt"])

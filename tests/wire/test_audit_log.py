@@ -1,4 +1,4 @@
-"""The audit log: what is recorded, who reads it, and how long it's kept."""
+"""The audit log: the recorded actions, who can read it, and how long it's kept."""
 
 import asyncio
 import csv
@@ -26,7 +26,7 @@ async def records(person: Person, **wanted: Any) -> list[dict[str, Any]]:
 
 
 async def newest(org: Organization, kind: str, **wanted: Any) -> dict[str, Any]:
-    """The newest record of that kind."""
+    """Return the newest record of this kind."""
     await org.node.log.catch_up()
     found = await records(org["ann"], kind=kind, **wanted)
     assert found, kind
@@ -345,7 +345,7 @@ async def test_the_export_is_csv_without_formulas(
 
 
 async def test_what_outlives_a_request_is_the_servers(org: Organization) -> None:
-    """A task that a request began isn't recorded as the request's."""
+    """A task that a request began isn't recorded as the request's action."""
     from tertulia.log.origin import command_origin
     from tertulia.wire.http.audit import RequestOrigin
 
@@ -359,7 +359,7 @@ async def test_what_outlives_a_request_is_the_servers(org: Organization) -> None
 
         task = asyncio.create_task(later())
     assert await task is None
-    # But a command that the request submitted is, although the client is gone.
+    # A command that the request submitted is, although the client has disconnected.
     origin = during.origin()
     assert origin is not None
     assert origin.address == "192.0.2.1"

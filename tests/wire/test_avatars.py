@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 from PIL import Image
 
+from tertulia.domain.accounts.avatars import initials
 from tertulia.model.changes import RealmChanged
-from tertulia.wire.api.users.objects import initials
 from tests.pictures import blank
 from tests.support import Organization, Person, Reply, open_organization, rows
 

@@ -24,7 +24,7 @@ async def give_role(org: Organization, name: str, role: Role) -> None:
 
 
 def channels(events: list[dict[str, object]], op: str) -> list[object]:
-    """The channels that became visible or hidden."""
+    """Return the channels that became visible or hidden."""
     key = "streams" if op == "create" else "stream_ids"
     of = [e for e in events if e["type"] == "stream" and e["op"] == op]
     return [one for event in of for one in event[key]]  # type: ignore[attr-defined]

@@ -75,8 +75,8 @@ async def test_concurrent_writes_respect_the_limits(
 async def test_storage_is_separate_for_each_bot(org: Organization) -> None:
     assert (await put(org["robo"], {"a": "1"})).ok
     for method in ("get", "delete"):
-        (await getattr(org["ann"], method)("/bot_storage")).refused("UNAUTHORIZED_PRINCIPAL")
-    (await put(org["ann"], {"a": "2"})).refused("UNAUTHORIZED_PRINCIPAL")
+        (await getattr(org["ann"], method)("/bot_storage")).refused("PERMISSION_DENIED")
+    (await put(org["ann"], {"a": "2"})).refused("PERMISSION_DENIED")
     robo = org["robo"]
     assert (await robo.get("/bot_storage")).ok["storage"] == {"a": "1"}
     # It's deleted with the bot.

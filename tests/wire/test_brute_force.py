@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 WRONG = {"username": "ann@example.com", "password": "something else"}
 RIGHT = {"username": "ann@example.com", "password": PASSWORD}
-OPERATING = Path(__file__).parents[2] / "docs" / "operating.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "securing.md"
 
 
 @asynccontextmanager
@@ -71,7 +71,7 @@ async def test_one_account_cannot_be_guessed_from_many_addresses(config: Config)
 
 
 async def test_spellings_of_a_name_count_together(config: Config) -> None:
-    """A directory takes them for the same name."""
+    """A directory considers these names equal."""
     async with stopped(config) as org:
         attacker = at(org, "203.0.113.1")
         names = ("ann smith", " ANN  Smith ", "a\u00adnn smith", "\uff41nn smith", "ánn smith")
@@ -197,7 +197,7 @@ def test_remembered_sign_in_addresses_are_limited() -> None:
 
 def failregexes() -> list[re.Pattern[str]]:
     """The documented filter as fail2ban reads it, with the time cut from the line."""
-    (block,) = re.findall(r"failregex = (.*?)\n(?:\w|```)", OPERATING.read_text(), re.DOTALL)
+    (block,) = re.findall(r"failregex = (.*?)\n(?:\w|```)", DOCUMENT.read_text(), re.DOTALL)
     address = r"(?P<address>[0-9a-fA-F.:]+)"
     return [re.compile(one.strip().replace("<ADDR>", address)) for one in block.splitlines()]
 

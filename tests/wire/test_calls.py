@@ -1,4 +1,4 @@
-"""Calls in Zoom, in Nextcloud Talk, and on a server of the organization's own."""
+"""Calls in Zoom, in Nextcloud Talk, and on the organization's own server."""
 
 import base64
 import hashlib
@@ -45,7 +45,7 @@ async def organization(
 
 
 def sent(service: ExternalWeb) -> tuple[str, str]:
-    """The head and the body of the last request."""
+    """Return the head and the body of the last request."""
     head, _, body = service.requests[-1].decode().partition("\r\n\r\n")
     return head, body
 
@@ -191,7 +191,7 @@ async def test_people_connect_their_account_at_zoom_and_create_meetings(
     assert (await ben.register(fetch_event_types=["video_calls"])).data["has_zoom_token"] is True
     account = org.node.state.call_accounts[ben.user_id]
     assert "access1" not in account.sealed
-    # The answer works only once.
+    # The response works only once.
     assert (await browser.get("/calls/zoom/complete", params=answered)).status_code == 400
 
     service.pages[MEETINGS] = answer({"join_url": "https://zoom.test/j/1?pwd=x"}, 201)
@@ -200,7 +200,7 @@ async def test_people_connect_their_account_at_zoom_and_create_meetings(
     head, body = sent(service)
     assert "authorization: bearer access1" in head.lower()
     assert json.loads(body)["settings"] == {"host_video": False, "participant_video": False}
-    # When Zoom no longer accepts the account, it has to be connected again.
+    # When Zoom no longer accepts the account, it must be connected again.
     service.pages[MEETINGS] = answer({"code": 124}, 401)
     (await ben.post(CREATE)).refused("INVALID_ZOOM_TOKEN")
     assert [event["value"] for event in await queue.events()] == [False]
@@ -233,7 +233,7 @@ async def test_tokens_are_renewed_before_they_expire(
     ):
         service.pages[MEETINGS] = wrong
         (await ben.post(CREATE)).refused()
-    # An erased account keeps no tokens.
+    # Tokens of an erased account are deleted.
     (await zoom["ann"].delete(f"/users/{ben.user_id}", actions={"delete_profile": True})).ok
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tertulia.model.changes import MessagesDeleted
 from tertulia.service.config import Config
 from tertulia.state.state import State
 from tests.support import Listener, Organization, TestClock, new_organization, open_organization
@@ -106,13 +107,58 @@ async def test_traffic_is_reported_from_the_first_week_on(
     assert shown["stream_weekly_traffic"] == expected
 
 
-async def test_the_first_message_of_a_channel_is_announced(org: Organization) -> None:
+async def test_the_first_message_of_a_channel_is_known(org: Organization) -> None:
     channel = await org.channel("lounge", "ann", "ben")
     path = f"/streams/{channel}"
     assert (await org["ben"].get(path)).ok["stream"]["first_message_id"] is None
     first = await org["ann"].send("lounge", "tea", "a")
     await org["ann"].send("lounge", "tea", "b")
     assert (await org["ben"].get(path)).ok["stream"]["first_message_id"] == first
+
+
+async def test_another_first_message_of_a_channel_is_announced(org: Organization) -> None:
+    """To its subscribers, whether they could read the old one or not."""
+    tea = await org.channel("tea", "ann", "ben")
+    den = await org.channel("den", "ann", is_private=True)
+    first, second, third = [await org["ann"].send("tea", text, "x") for text in "abc"]
+    later = await org["ann"].send("den", "t", "x")
+    await org.add("cleo")
+    listeners = [await org[name].register() for name in ("ann", "ben", "cleo")]
+
+    async def told() -> list[list[tuple[int, int | None]]]:
+        return [
+            [
+                (event["stream_id"], event["value"])
+                for event in await listener.events()
+                if event["type"] == "stream" and event.get("property") == "first_message_id"
+            ]
+            for listener in listeners
+        ]
+
+    assert (await org["ann"].delete(f"/messages/{second}")).ok
+    assert await told() == [[], [], []]
+    assert (await org["ann"].delete(f"/messages/{first}")).ok
+    assert await told() == [[(tea, third)], [(tea, third)], []]
+    quiet = {"send_notification_to_new_thread": False}
+    assert (await org["ann"].patch(f"/messages/{third}", stream_id=den, **quiet)).ok
+    assert await told() == [[(tea, None), (den, third)], [(tea, None)], []]
+    assert (await org["ann"].patch(f"/messages/{later}", stream_id=tea, **quiet)).ok
+    assert await told() == [[(tea, later)], [(tea, later)], []]
+    # Most clients don't know archived channels.
+    knows = {"client_capabilities": {"archived_channels": True}}
+    listeners = [await org["ann"].register(), await org["ann"].register(**knows)]
+    assert (await org["ann"].delete(f"/streams/{tea}")).ok
+    await org.do(  # As after the retention period.
+        MessagesDeleted(
+            message_ids=(later,),
+            channel_id=tea,
+            topic="t",
+            emptied=((tea, "t"),),
+            first_message_ids={tea: None},
+        )
+    )
+    assert (await org["ann"].patch(f"/streams/{tea}", is_archived=False)).ok
+    assert await told() == [[], [(tea, None)]]
 
 
 async def test_archiving_a_channel_marks_its_messages_as_read(org: Organization) -> None:

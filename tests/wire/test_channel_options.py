@@ -17,7 +17,7 @@ NOBODY, OWNERS, ADMINISTRATORS, MODERATORS, FULL, MEMBERS, EVERYONE = range(1, 8
 
 
 async def make(org: Organization, who: str, way: str, name: str = "den", **options: Any) -> Any:
-    """Create a channel with one of the two endpoints that can."""
+    """Create a channel with one of the two endpoints for that."""
     if way == "create":
         own = [org[who].user_id]
         return await org[who].post("/channels/create", name=name, subscribers=own, **options)
@@ -443,7 +443,7 @@ BECAME: list[tuple[dict[str, Any], str | None]] = [
         "from **Public** to **Private, shared history**.",
     ),
     ({"is_web_public": True}, "from **Public** to **Web-public**."),
-    ({"message_retention_days": 3}, "from **as long as the organization’s** to **3 days**."),
+    ({"message_retention_days": 3}, "from **the organization’s default** to **3 days**."),
     ({"message_retention_days": "unlimited"}, "to **forever**."),
     ({"description": "new"}, "**New description:**\n``` text\nnew\n```"),
     ({"can_send_message_group": {"new": MODERATORS}}, "from **everyone** to **moderators**."),

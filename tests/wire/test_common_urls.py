@@ -1,18 +1,21 @@
 """Addresses that people, programs, and browsers commonly try."""
 
 import io
+import re
 from pathlib import Path
 
 import httpx
+import msgspec
 import pytest
 from PIL import Image
 
 from tertulia.markup.addresses import extra_address
+from tertulia.service.config import Config
 from tertulia.wire.pages import help
 from tertulia.wire.pages.web_client import BuiltFiles
-from tests.browsers import signed_out_browser
+from tests.browsers import session_cookie, signed_out_browser
 from tests.emails import due_emails, no_email_job
-from tests.support import PASSWORD, Organization
+from tests.support import PASSWORD, Organization, new_organization
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
@@ -51,7 +54,6 @@ async def test_common_addresses_redirect_to_ours(
 async def test_pages_without_an_account_are_html(org: Organization) -> None:
     deactivated = await org.http.get("/accounts/deactivated/")
     assert (deactivated.status_code, deactivated.headers["location"]) == (303, "/")
-    assert (await org.http.get("/devlogin/", headers=BROWSER)).status_code == 404
     icon = await org.http.get("/static/images/favicon/favicon-pms.png")
     assert (icon.status_code, icon.headers["content-type"]) == (200, "image/png")
     await org.change_realm(deactivated=True)
@@ -75,6 +77,46 @@ async def test_people_find_their_organization_by_email(org: Organization) -> Non
     assert mail.to == "ben@example.com"
     assert "http://chat.test" in mail.text
     assert (await org.http.post("/accounts/find", data={"email": "x"})).status_code == 400
+
+
+async def test_developers_sign_in_as_anyone(config: Config) -> None:
+    async with new_organization(msgspec.structs.replace(config, dev=True)) as org:
+        for name in ("ben", "cleo"):
+            await org.add(name)
+        await org.add("robo", owner="ben")
+        (await org["ann"].delete(f"/users/{org['cleo'].user_id}")).ok
+        browser = signed_out_browser(org)
+        for end in ("", "/"):
+            page = await browser.http.get(f"/devlogin{end}?next=/%23inbox", headers=BROWSER)
+            assert (page.status_code, page.headers["content-type"][:9]) == (200, "text/html")
+            offered = re.findall(r'name="resident" value="([^"]+)"', page.text)
+            assert offered == ["ann@example.com", "ben@example.com"]
+            assert f'action="/devlogin{end}?next=' in page.text
+        ben = {"resident": "ben@example.com"}
+        for sender in ({"Origin": "https://evil.test"}, {"Sec-Fetch-Site": "cross-site"}):
+            forged = await browser.http.post("/devlogin/", data=ben, headers=sender)
+            assert forged.status_code == 403
+        for other in ("cleo@example.com", org["robo"].email, "nobody@example.com", "\0", "x" * 999):
+            refused = await browser.http.post("/devlogin/", data={"resident": other})
+            assert (refused.status_code, refused.headers["content-type"][:9]) == (403, "text/html")
+        # The usual page still asks for a password.
+        assert (await browser.http.post("/login", data=ben)).status_code == 403
+        assert session_cookie(browser) is None
+        signed_in = await browser.http.post("/devlogin/?next=/%23inbox", data=ben)
+        assert (signed_in.status_code, signed_in.headers["location"]) == (303, "/#inbox")
+        assert (await browser.http.get("/json/users/me")).json()["full_name"] == "Ben"
+        (session,) = org.node.state.sessions
+        assert (session.user_id, session.method) == (org["ben"].user_id, "development")
+
+
+async def test_otherwise_there_is_no_sign_in_for_developers(org: Organization) -> None:
+    for path in ("/devlogin", "/devlogin/"):
+        page = await org.http.get(path, headers=BROWSER)
+        assert (page.status_code, page.headers["content-type"][:9]) == (404, "text/html")
+        assert "Page not found" in page.text
+        sent = await org.http.post(path, data={"resident": "ann@example.com"}, headers=BROWSER)
+        assert sent.status_code in {404, 405}
+    assert len(org.node.state.sessions) == 0
 
 
 async def test_the_desktop_app_signs_in_with_a_form(org: Organization) -> None:

@@ -1,4 +1,4 @@
-"""What a connection may make the server keep, and for how long it may make the server wait."""
+"""Limits on the memory that connections take, and on how long the server waits for them."""
 
 import asyncio
 import gc
@@ -177,8 +177,8 @@ async def test_of_pipelined_polls_one_per_turn_is_answered_by_the_protocol(
     ann = await org["ann"].register()
     async with serving(org, "below") as server:
         line = await server.connect()
-        at_once = poll(f"{ann.queue_id}&dont_block=true", ann.last_event_id, ann.person)
-        line.write(at_once * 20)
+        immediate_poll = poll(f"{ann.queue_id}&dont_block=true", ann.last_event_id, ann.person)
+        line.write(immediate_poll * 20)
         for _ in range(20):
             assert (await line.read()).events == []
         assert server.polls is not None
@@ -186,7 +186,7 @@ async def test_of_pipelined_polls_one_per_turn_is_answered_by_the_protocol(
         # One after the other, each can be.
         before = server.polls.started
         for _ in range(3):
-            assert (await line.ask(at_once)).events == []
+            assert (await line.ask(immediate_poll)).events == []
         assert server.polls.started == before + 3
 
 
@@ -482,8 +482,10 @@ class Watched:
         self.received = 0
         self.sent = 0
         self.unsent = 1
+        self.is_given_up = False
 
-    def give_up(self) -> None: ...
+    def give_up(self) -> None:
+        self.is_given_up = True
 
 
 PATIENT = ConnectionLimits(
@@ -518,6 +520,32 @@ def test_these_timeouts_apply(wait: Wait, each_second: int, lasts: int | None) -
             assert second == lasts
             return
     assert lasts is None
+
+
+@rows(
+    ("wait", "each_second", "is_closed"),
+    [
+        (Wait.ANSWER, 0, True),
+        (Wait.ANSWER, 1, False),
+        (Wait.BODY, 0, True),
+        (Wait.BODY, 1, False),
+        (Wait.SERVER, 0, False),
+    ],
+)
+async def test_a_stopping_server_closes_connections_without_progress(
+    wait: Wait, each_second: int, is_closed: bool
+) -> None:
+    connections, connection = Connections(PATIENT), Watched(wait)
+    connections.watch(connection)
+    now = asyncio.get_running_loop().time()
+    connections._review(now + 20)
+    assert not connection.is_given_up
+    connections.is_stopping = True
+    for second in range(21, 25):
+        connection.received += each_second
+        connection.sent += each_second
+        connections._review(now + second)
+    assert connection.is_given_up is is_closed
 
 
 def test_a_client_that_was_fast_may_pause_for_a_while() -> None:
@@ -617,8 +645,20 @@ async def test_a_response_read_in_small_pieces_is_completed(org: Organization, s
             found += len(piece)
             assert connection.sent >= before
             before = connection.sent
-        assert connection.unsent == 0
+        await until(lambda: connection.unsent == 0)
         plug.close()
+
+
+async def test_a_closed_connection_knows_what_it_sent(server: Loopback, slow: Slow) -> None:
+    """Limits may look at it before the server has forgotten it."""
+    slow.answers.set()
+    line = await server.connect()
+    assert (await line.ask(HEALTH)).status == 200
+    connection = await the_one(server)
+    connection.give_up()
+    assert connection.sent == connection.outgoing.written
+    await until(lambda: not server.state.connections)
+    assert connection.sent == connection.outgoing.written
 
 
 async def test_unread_responses_are_limited(
@@ -870,7 +910,7 @@ async def test_connecting_and_disconnecting_leaves_nothing(
 
 
 class Told:
-    """A request whose body arrives in pieces, and the result."""
+    """A request whose body arrives in pieces, and its result."""
 
     def __init__(self, *pieces: bytes, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
         self.scope = {"headers": headers}

@@ -161,7 +161,7 @@ async def test_an_image_has_at_most_5_mib(tmp_path: Path) -> None:
 
 @rows(
     "name",
-    ["Parrot", "party_", "party-", "p%C3%A4rty", "a%20b", "a.b", "x" * 101, "-", "_", "zulip"],
+    ["party_", "party-", "p%C3%A4rty", "a%09b", "%20", "a.b", "x" * 101, "-", "_", "zulip"],
 )
 async def test_an_invalid_name_is_refused(sqlite_org: Organization, name: str) -> None:
     (await upload(sqlite_org["ann"], name, picture())).refused()
@@ -176,6 +176,13 @@ async def test_a_name_has_lower_case_letters_digits_and_two_signs(
     org: Organization, name: str
 ) -> None:
     await add_emoji(org["ann"], name)
+
+
+async def test_spaces_become_underscores_and_letters_lowercase(org: Organization) -> None:
+    await add_emoji(org["ann"], "%20Party%20Parrot")
+    (await upload(org["ann"], "party_parrot", picture())).refused()
+    (emoji,) = (await org["ann"].get("/realm/emoji")).ok["emoji"].values()
+    assert emoji["name"] == "party_parrot"
 
 
 async def test_a_name_is_used_once(org: Organization) -> None:

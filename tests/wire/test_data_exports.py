@@ -190,7 +190,7 @@ async def test_once_a_day_and_one_at_a_time(org: Organization, clock: TestClock)
     assert (await org["cleo"].post("/users/me/data_export")).ok
     await exports(org.node).once()
     (await ben.post("/users/me/data_export")).refused("RATE_LIMIT_HIT", 429)
-    # Deleting one gives no other.
+    # Deleting an export doesn't allow another one.
     assert (await ben.delete(f"/users/me/data_exports/{first}")).ok
     (await ben.post("/users/me/data_export")).refused("RATE_LIMIT_HIT", 429)
     clock.ahead += DAY
@@ -322,7 +322,7 @@ async def test_export_has_nothing_of_others_beyond_what_the_person_sees(org: Org
     for other in (ann, cleo):
         assert [text for text in texts if other.email.encode() in text] == []
         assert [text for text in texts if other.api_key.encode() in text] == []
-    # What is theirs stays, also where they can't look anymore.
+    # People's own data stays, even where they no longer have access.
     assert [one["id"] for one in objects(archive, "messages-0001.json")] == [own]
     assert {one["message_id"] for one in objects(archive, "stars.json")} <= {starred, voted}
     assert {one["message_id"] for one in objects(archive, "reactions.json")} == {starred, voted}

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tertulia.domain.organization import realms
+from tertulia.domain.organization import lifecycle
 from tertulia.model.changes import RealmChanged
 from tertulia.model.users import Role
 from tertulia.service.config import Config
@@ -74,7 +74,7 @@ async def test_it_stays_closed_after_a_restart_and_can_be_reactivated(config: Co
         assert (await org["ann"].post("/realm/deactivate")).ok
     async with open_organization(config) as org:
         (await org["ann"].get("/users/me")).refused("REALM_DEACTIVATED", 401)
-        await org.node.log.submit(None, realms.reactivate)
+        await org.node.log.submit(None, lifecycle.reactivate)
         assert (await org["ann"].get("/users/me")).ok
         poll = {"queue_id": ann.queue_id, "last_event_id": ann.last_event_id}
         events = (await org["ann"].get("/events", **poll)).ok["events"]
@@ -111,6 +111,6 @@ async def test_due_jobs_wait_until_the_reactivation(config: Config) -> None:
         clock.ahead = 3600
         await org.tick()
         assert org.node.state.last_message_id == 0
-        await org.node.log.submit(None, realms.reactivate)
+        await org.node.log.submit(None, lifecycle.reactivate)
         await org.tick()
         assert org.node.state.last_message_id == 1

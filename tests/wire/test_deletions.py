@@ -1,4 +1,6 @@
-"""Deletions of what people wrote that take longer than a request."""
+"""Deletions of messages that take longer than a request."""
+
+import asyncio
 
 import pytest
 
@@ -68,3 +70,39 @@ async def test_a_deletion_ends_with_the_right_of_the_administrator(
     path = f"/users/{org['ben'].user_id}"
     assert (await org["cleo"].delete(path, actions=ALL)).ok["complete"] is True
     assert await left(org) == 0
+
+
+async def test_messages_in_many_conversations_are_deleted(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deleting, "BATCH", 4)
+    monkeypatch.setattr(deleting, "_CONVERSATIONS", 3)
+    ann, ben, cleo = org["ann"], org["ben"], org["cleo"]
+    kept = {}
+    for name in ("lounge", "square", "garden", "attic"):
+        channel_id = await org.channel(name, "ben", "cleo")
+        # The first messages of the channel are in two topics, and are all deleted.
+        for topic in ("a", "b", "a"):
+            await ben.send(name, topic, "gone")
+        kept[channel_id] = await cleo.send(name, "b", "stays")
+        for number in range(6):
+            await ben.send(name, "c", f"{number}")
+    await ben.write([cleo.user_id], "gone, too")
+    answer = (await ann.delete(f"/users/{ben.user_id}", actions=ALL)).ok
+    assert answer["complete"] is True
+    assert await left(org) == 0
+    for channel_id, message_id in kept.items():
+        assert org.node.state.channels[channel_id].first_message_id == message_id
+        topics = org.node.state.topics.of_channel[channel_id].values()
+        assert {topic.name: topic.message_count for topic in topics} == {"b": 1}
+
+
+async def test_the_first_messages_of_a_channel_are_deleted_concurrently(org: Organization) -> None:
+    ben = org["ben"]
+    channel_id = await org.channel("lounge", "ann", "ben")
+    first, second, kept = [await ben.send("lounge", topic, "hi") for topic in ("a", "b", "c")]
+    deleted = await asyncio.gather(
+        *(org["ann"].delete(f"/messages/{one}") for one in (second, first))
+    )
+    assert all(reply.ok for reply in deleted)
+    assert org.node.state.channels[channel_id].first_message_id == kept

@@ -191,5 +191,5 @@ async def test_encrypted_notifications_are_refused_by_a_server_that_sends_none(
     org: Organization, path: str
 ) -> None:
     device_id = (await org["ann"].post("/register_client_device")).ok["device_id"]
-    (await org["ann"].post(path, device_id=device_id)).refused("PUSH_NOTIFICATIONS_DISALLOWED")
+    (await org["ann"].post(path, device_id=device_id)).refused("PUSH_SERVICE_NOT_CONFIGURED")
     assert await devices(org["ann"]) == {str(device_id): NULLS}

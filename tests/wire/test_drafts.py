@@ -205,7 +205,7 @@ async def test_disabling_drafts_deletes_them_with_only_a_setting_event(
     await create(org["ann"], NOTE, NOTE)
     await create(org["ben"], NOTE)
     ann = await org["ann"].register()
-    await org.do(*drafts_domain.all_deleted(org.node.state, org["ann"].user_id))
+    await org.do(*drafts_domain.deletion_changes(org.node.state, org["ann"].user_id))
     assert await ann.events() == []
     assert await drafts(org["ann"]) == []
     assert len(await drafts(org["ben"])) == 1

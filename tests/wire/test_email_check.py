@@ -87,7 +87,7 @@ async def test_an_unresponsive_mail_server_is_not_waited_for(
     monkeypatch.setattr(Server, "handle_QUIT", never, raising=False)
     monkeypatch.setattr(transports, "_FAREWELL_SECONDS", 0.01)
     async with listening(Server()) as server:
-        # The mail server has it, and would send it twice if that were forgotten.
+        # The mail server has accepted it, and would send it twice if that were forgotten.
         await Smtp(server.settings()).send(LETTER, "abc")
         assert server.got.qsize() == 1
         silent.set()

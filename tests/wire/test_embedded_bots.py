@@ -1,4 +1,4 @@
-"""Embedded bots, each in a process of its own."""
+"""Embedded bots, each in a separate process."""
 
 import asyncio
 import os

@@ -234,7 +234,10 @@ async def test_private_addresses_are_refused_unless_they_are_listed(
 
 
 async def test_one_persons_slow_feeds_do_not_delay_others(org: Organization, blog: Blog) -> None:
-    slow, answered = [f"/slow/{number}" for number in range(reading.AT_ONCE)], asyncio.Event()
+    slow, answered = (
+        [f"/slow/{number}" for number in range(reading.MAX_CONCURRENT)],
+        asyncio.Event(),
+    )
 
     async def answer(writer: asyncio.StreamWriter) -> None:
         await answered.wait()

@@ -204,7 +204,7 @@ async def test_a_lost_file_and_a_symbolic_link_are_not_found(
     path = await org["ben"].upload()
     found = await org.node.uploads.found(path)
     assert found is not None
-    place = found.place
+    place = found.local_path
     assert place is not None
     place.unlink()
     assert (await org["ben"].open(f"/user_uploads/{path}")).status_code == 404

@@ -52,7 +52,7 @@ def objects(bucket: S3Server, config: Config) -> dict[str, bytes]:
 
 
 # The tests for files on disk
-test_many_at_once = test_uploads.test_concurrent_uploads_are_all_stored
+test_concurrent_uploads = test_uploads.test_concurrent_uploads_are_all_stored
 test_a_deletion = test_uploads.test_a_deleted_file_and_its_thumbnails_are_removed_from_the_disk
 test_a_cut_off_deletion = test_uploads.test_an_interrupted_deletion_is_completed_at_the_next_start
 test_a_client_that_goes = test_uploads.test_a_client_that_disconnects_leaves_no_file
@@ -63,7 +63,7 @@ test_nothing = test_tus.test_an_empty_file_is_complete_when_created
 test_no_more = test_tus.test_no_more_than_the_declared_length_is_accepted
 test_checksums = test_tus.test_a_chunk_is_verified_with_its_checksum
 test_who_comes_later = test_tus.test_a_later_request_takes_over_the_upload
-test_at_once = test_tus.test_of_concurrent_chunks_one_counts
+test_concurrent_chunks = test_tus.test_of_concurrent_chunks_one_counts
 small = test_tus.small
 test_an_end_not_written_down = test_tus.test_an_upload_whose_completion_was_not_recorded_counts_once
 test_giving_up = test_tus.test_an_upload_can_be_terminated

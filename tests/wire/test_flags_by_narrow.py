@@ -9,6 +9,7 @@ from tertulia.domain.messages import flags
 from tertulia.model.changes import Subscribed, Unsubscribed
 from tertulia.service.config import Config
 from tertulia.state import unread
+from tertulia.wire.api.messages import flags as wire_flags
 from tests.support import Organization, Person, open_organization, row, rows
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
@@ -225,7 +226,6 @@ async def test_every_page_parameter_is_required(sqlite_org: Organization, name: 
     [
         ({"anchor": "middle"}, "BAD_REQUEST"),
         ({"anchor": "date"}, "BAD_REQUEST"),
-        ({"num_before": 5000, "num_after": 1}, "BAD_REQUEST"),
         ({"num_before": 1, "num_after": 1, "include_anchor": False}, "BAD_REQUEST"),
         ({"num_before": -1}, "REQUEST_VARIABLE_INVALID"),
         ({"num_after": "x"}, "REQUEST_VARIABLE_INVALID"),
@@ -242,6 +242,22 @@ async def test_an_invalid_page_is_refused(
     sqlite_org: Organization, sent: dict[str, Any], code: str
 ) -> None:
     (await sqlite_org["ann"].post("/messages/flags/narrow", **{**PAGE, **sent})).refused(code)
+
+
+async def test_a_page_that_is_too_large_is_shortened(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire_flags, "MAX_PAGE", 4)
+    await org.channel("lounge", "ann", "ben")
+    sent = [await org["ann"].send("lounge", "t", str(n)) for n in range(9)]
+    star = {"narrow": [["topic", "t"]], "op": "add", "flag": "starred"}
+    for before, after, first, last in [(9, 9, 2, 6), (9, 1, 1, 5), (1, 2**31, 3, 7), (9, 0, 0, 4)]:
+        page = {"anchor": str(sent[4]), "num_before": before, "num_after": after}
+        done = (await org["ben"].post("/messages/flags/narrow", **page, **star)).ok
+        assert (done["first_processed_id"], done["last_processed_id"]) == (sent[first], sent[last])
+        assert (done["found_oldest"], done["found_newest"]) == (first == 0, False)
+    whole = {"anchor": "newest", "num_before": 2**31, "num_after": 2**31, "narrow": []}
+    assert (await org["ben"].post("/messages/flags/narrow", **whole, op="add", flag="read")).ok
 
 
 # Everything
@@ -278,15 +294,19 @@ async def test_everything_is_marked_as_read(org: Organization, config: Config) -
 async def test_very_many_messages_are_marked_in_several_steps(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flags, "MAX_AT_ONCE", 4)
+    monkeypatch.setattr(flags, "MAX_MARKED", 4)
     await some_messages(org)
     ben = org["ben"]
     listener = await ben.register()
     assert (await ben.post("/mark_all_as_read")).ok["complete"] is False
-    assert (await unread_now(ben))["count"] == 2
+    left = await unread_now(ben)
+    assert left["count"] == 2
     assert (await ben.post("/mark_all_as_read")).ok["complete"] is True
     first, second = await listener.events()
     assert (len(first["messages"]), first["all"]) == (4, False)
+    oldest = [ids for kind in ("pms", "huddles", "streams") for ids in left[kind]]
+    remaining = [number for one in oldest for number in one["unread_message_ids"]]
+    assert max(remaining) < min(first["messages"])
     assert (second["messages"], second["all"]) == ([], True)
 
 

@@ -162,7 +162,8 @@ async def test_a_former_role_counts_as_waiting(waited: Organization, clock: Test
 async def test_someone_who_joins_later_than_assumed_waits_from_then(
     waited: Organization, clock: TestClock
 ) -> None:
-    """Such as the owner of an account created by someone else, who signs in days later."""
+    """For example, someone whose account was created by someone else, and who signs in days
+    later."""
     ben = waited["ben"].user_id
     den = await waited.channel("den", "mo", is_private=True, can_subscribe_group=FULL_MEMBERS)
     clock.ahead = 2 * DAY + 100
@@ -172,7 +173,7 @@ async def test_someone_who_joins_later_than_assumed_waits_from_then(
 
     def arrive(context: CommandContext) -> Decision[None]:
         joined = {"joined_at": int(context.now)}
-        return Decision(None, users.changed(context, context.state.users[ben], joined))
+        return Decision(None, users.account_changes(context, context.state.users[ben], joined))
 
     await waited.node.log.submit(None, arrive)
     events = await listener.events()
@@ -221,7 +222,7 @@ async def test_nothing_happens_early_and_finding_the_next_needs_no_search(
 async def test_differing_clocks_do_not_undo_each_other(
     waited: Organization, clock: TestClock
 ) -> None:
-    """A decision by one node's clock stays, although another's is behind."""
+    """A decision made by one node's clock stands, even if another node's clock is behind."""
     clock.ahead = 2 * DAY + 100
     await waited.tick()
     state = waited.node.state

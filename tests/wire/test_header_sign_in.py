@@ -11,9 +11,9 @@ from starlette.types import Receive, Scope, Send
 
 from tertulia.app.composition import asgi
 from tertulia.app.config import ConfigError, load
+from tertulia.app.sign_in_tables import methods_from
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tertulia.service.sign_in_methods import methods_from
 from tertulia.wire.http.peers import PEER
 from tertulia.wire.http.request_head import SESSION_COOKIE
 from tests.emails import no_email_job
@@ -54,7 +54,7 @@ async def org(config: Config) -> AsyncIterator[Organization]:
 async def browser(
     org: Organization, peer: Any = ("127.0.0.1", 1)
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """A browser whose requests arrive from this peer; None for a Unix socket."""
+    """Yield a browser whose requests arrive from this peer; None for a Unix socket."""
     app = asgi(org.node)
 
     async def arriving(scope: Scope, receive: Receive, send: Send) -> None:
@@ -81,7 +81,7 @@ async def test_the_proxy_signs_people_in(org: Organization, peer: Any) -> None:
     assert (user.full_name, user.role) == ("June Pärk", Role.MEMBER)
     (group,) = [one for one in org.node.state.groups if one.name == "baristas"]
     assert group.members == (user.id,)
-    # Later, the ID counts, and the groups that the proxy names then.
+    # Later, the ID counts, and the groups in the headers then.
     changed = {**JUNE, "Remote-Email": "other@example.com", "Remote-Groups": "chat-admins"}
     async with browser(org, peer) as client:
         assert (await client.get("/sign-in/company", headers=sent(changed))).status_code == 303
@@ -116,13 +116,14 @@ async def test_headers_from_elsewhere_are_ignored_and_logged(
         assert SESSION_COOKIE not in client.cookies
         (line,) = [one for one in caplog.records if one.msg == "refused a sign-in"]
         assert "proxy_trusted" in line.fields["reason"]  # type: ignore[attr-defined]
-        # Nor do they sign in anywhere else.
+        # They don't sign in anywhere else either.
         assert (await client.get("/api/v1/users/me", headers=sent(forged))).status_code == 401
     assert not org.node.state.identities
 
 
 async def test_a_header_that_a_client_adds_is_not_chosen(org: Organization) -> None:
-    """The proxy is to replace the client's headers. If it adds its own, nobody is signed in."""
+    """The proxy must replace the client's headers. If it adds its own to them, nobody is signed
+    in."""
     async with browser(org) as client:
         twice = [*sent(JUNE), (b"remote-user", b"ann")]
         assert (await client.get("/sign-in/company", headers=twice)).status_code == 403
@@ -136,7 +137,7 @@ async def test_a_header_that_a_client_adds_is_not_chosen(org: Organization) -> N
 async def test_the_peer_of_a_real_connection_counts(
     config: Config, trusted: str, status: int
 ) -> None:
-    """Not the client that X-Forwarded-For names."""
+    """The client in X-Forwarded-For doesn't count."""
     own = msgspec.structs.replace(settings(config), proxy_trusted=trusted)
     lines = "".join(f"{name}: {JUNE[name]}\r\n" for name in ("Remote-User", "Remote-Email"))
     async with new_organization(own) as org, serving(org, "below") as server:

@@ -397,7 +397,6 @@ async def test_a_date_is_an_anchor(config: Config) -> None:
         ({"message_ids": "1"}, "REQUEST_VARIABLE_INVALID"),
         ({"message_ids": ["1"]}, "REQUEST_VARIABLE_INVALID"),
         ({"message_ids": [2**63]}, "REQUEST_VARIABLE_INVALID"),
-        ({"message_ids": [1] * 5001}, "BAD_REQUEST"),
         ({"apply_markdown": "True"}, "REQUEST_VARIABLE_INVALID"),
     ],
 )
@@ -406,6 +405,23 @@ async def test_an_invalid_page_is_refused(
 ) -> None:
     asked = {"anchor": "newest", "num_before": 1, "num_after": 1, **changed}
     (await sqlite_org["ann"].get("/messages", **asked)).refused(code)
+
+
+@rows(
+    "page",
+    [
+        {"anchor": "newest"},
+        {"anchor_date": "2026-01-01"},
+        {"num_before": 0},
+        {"num_after": 0},
+        {"use_first_unread_anchor": True},
+        {"include_anchor": False},
+    ],
+)
+async def test_messages_by_id_are_not_a_page(
+    sqlite_org: Organization, page: dict[str, Any]
+) -> None:
+    (await sqlite_org["ann"].get("/messages", message_ids=[1], **page)).refused("BAD_REQUEST")
 
 
 async def test_messages_can_be_fetched_by_id(seen: Organization) -> None:
@@ -418,6 +434,7 @@ async def test_messages_can_be_fetched_by_id(seen: Organization) -> None:
     page = (await ann.get("/messages", message_ids=wanted, narrow=[["topic", "tea"]])).ok
     assert [message["content"][3] for message in page["messages"]] == ["a", "c"]
     assert (await ann.get("/messages", message_ids=[])).ok["messages"] == []
+    (await ann.get("/messages", message_ids=[1] * 5001)).refused()
 
 
 # Access

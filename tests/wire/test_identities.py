@@ -1,4 +1,4 @@
-"""Who is who: accounts for people whom an identity provider names."""
+"""The accounts of people that an identity provider identifies."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ RULES = RecognitionRules(title="Company account")
 async def recognized(
     org: Organization, subject: str = "s1", rules: RecognitionRules = RULES, **facts: Any
 ) -> User:
-    """The account of a person at the provider, by default of Ben."""
+    """Return the account of a person at the provider, by default Ben's."""
     known = {
         "address": "ben@example.com",
         "is_address_verified": True,
@@ -45,7 +45,7 @@ async def recognized(
 async def test_the_providers_own_id_wins_over_the_address(org: Organization) -> None:
     ben = await recognized(org)
     assert (ben.id, ben.full_name) == (org["ben"].user_id, "Ben")
-    # Renamed there, or given the address of someone else here.
+    # The person was renamed at the provider, or now has the address of another account here.
     for address in ("new@example.com", "ann@example.com", ""):
         with row(address):
             again = await recognized(org, address=address, is_address_verified=False)
@@ -76,7 +76,7 @@ async def test_people_without_an_account_get_one(org: Organization) -> None:
     assert (eve.full_name, eve.role, eve.address) == ("Eve Adams", Role.MEMBER, "eve@example.com")
     assert org.node.state.credentials[eve.id].password_hash is None
     assert (await recognized(org, address="eve@example.com")).id == eve.id
-    # A name that can't be used doesn't keep anyone out.
+    # An invalid name doesn't prevent signing in.
     other = await recognized(org, "s2", address="zoe@example.com", full_name="\u202e")
     assert other.full_name == "zoe"
 
@@ -125,7 +125,7 @@ async def test_an_invited_person_keeps_the_role_until_the_provider_gives_another
     assert [await role_with() for _ in range(3)] == [Role.GUEST] * 3
     assert await role_with("admins") is Role.ADMINISTRATOR
     assert await role_with() is Role.MEMBER, "the provider takes away what it gave"
-    # Someone who joined with an invitation and a password before.
+    # A person who already joined with an invitation and a password.
     await _invite(org, "kai@example.com", Role.GUEST)
     (invitation,) = org.node.state.invitations.of_address["kai@example.com"]
     joining = NewMember(
@@ -138,10 +138,50 @@ async def test_an_invited_person_keeps_the_role_until_the_provider_gives_another
     await org.node.log.submit(None, signup.join_invited, invitation.id, joining, render)
     for _ in range(2):
         assert await role_with(subject="s4", address="kai") is Role.GUEST
-    # The provider's role is the one that counts from the beginning, if it gives one.
+    # The provider's role counts from the beginning, if there is one.
     await _invite(org, "zoe@example.com", Role.MEMBER)
     assert await role_with("contractors", subject="s3", address="zoe") is Role.GUEST
     assert await role_with(subject="s3", address="zoe") is Role.MEMBER
+
+
+async def test_a_reusable_invitation_is_remembered_until_an_account_is_linked(
+    org: Organization,
+) -> None:
+    ann = org["ann"]
+    group_id = (
+        await ann.post("/user_groups/create", name="baristas", description="", members=[])
+    ).ok["group_id"]
+    channel_id = await org.channel("bar", "ann")
+    terms = {"stream_ids": [channel_id], "group_ids": [group_id]}
+    assert (await ann.post("/invites/multiuse", invite_as=int(Role.GUEST), **terms)).ok
+    (invitation,) = org.node.state.invitations
+    joining = NewMember(
+        address="kai@example.com",
+        full_name="Kai",
+        credential=await org.node.vault.credential(0, "correct horse"),
+        site="https://chat.example.com",
+    )
+    render = org.node.renderer.render
+    kai = await org.node.log.submit(None, signup.join_invited, invitation.id, joining, render)
+    # The later fate of the link doesn't matter.
+    (await ann.delete(f"/invites/multiuse/{invitation.id}")).ok
+    rules = RecognitionRules(
+        title="Company account",
+        roles={Role.ADMINISTRATOR: "admins", Role.GUEST: "contractors"},
+        groups={"baristas": "bar"},
+    )
+
+    async def role_with(*values: str) -> Role:
+        facts = {"address": "kai@example.com", "groups": frozenset(values)}
+        user = await recognized(org, "s4", rules, **facts)
+        assert user.id == kai.id
+        assert user.id in org.node.state.groups.named_members[group_id]
+        assert channel_id in org.node.state.channel_ids_of(user.id)
+        return user.role
+
+    assert [await role_with() for _ in range(2)] == [Role.GUEST] * 2
+    assert await role_with("bar", "admins") is Role.ADMINISTRATOR
+    assert await role_with() is Role.MEMBER, "the provider takes away what it gave"
 
 
 async def test_deactivated_accounts_and_bots_stay_out(org: Organization) -> None:
@@ -186,7 +226,7 @@ async def test_roles_and_groups_follow_the_provider(org: Organization) -> None:
     )
     assert new.role is Role.ADMINISTRATOR
     assert new.id in members("baristas")
-    # The last owner stays one, and roles that the rules don't name stay.
+    # The last owner stays an owner, and roles without a rule stay unchanged.
     facts: dict[str, Any] = {"address": "ann@example.com"}
     ann_now = await recognized(org, "s3", rules, groups=frozenset({"leads"}), **facts)
     assert ann_now.role is Role.OWNER

@@ -1,4 +1,4 @@
-"""What connected clients learn of an import while it runs."""
+"""The events of an import that connected clients get while it runs."""
 
 import pytest
 from msgspec.structs import replace
@@ -7,6 +7,7 @@ from tertulia.imports.importer import Importer
 from tertulia.imports.progress import Progress
 from tertulia.imports.records import SourceGroup, SourceOrganization
 from tertulia.imports.report import ImportReport
+from tertulia.imports.target import ImportTarget
 from tests.imports.invented import Invented
 from tests.reference_client import WAYS, ReferenceClient, differences
 from tests.support import Organization
@@ -37,7 +38,8 @@ async def test_events_of_imported_people_equal_a_later_snapshot(
     viewers = ("ann", "gus", "robo")
     clients = [await ReferenceClient.begin(org[one], WAYS[way]) for one in viewers]
     node = org.node
-    importer = Importer(node.log, node.vault, node.files, node.disk, WithGroup(4), tell=stop)
+    target = ImportTarget(node.log, node.vault, node.files, node.disk)
+    importer = Importer(target, WithGroup(4), tell=stop)
     with pytest.raises(Stopped):
         await importer.run()
     kinds = {"users", "bots", "groups"}

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from aiosmtpd.smtp import SMTP
 
-from tertulia.domain.organization.realms import EMAIL_GATEWAY, NOTIFICATION_BOT
+from tertulia.domain.organization.lifecycle import EMAIL_GATEWAY, NOTIFICATION_BOT
 from tertulia.model.mail import Mail, MailKind
 from tertulia.service.config import Config
 from tertulia.service.mail_in import addresses, receiving

@@ -11,7 +11,7 @@ import httpx
 import msgspec
 import pytest
 
-from tertulia.domain.organization.realms import WELCOME_BOT
+from tertulia.domain.organization.lifecycle import WELCOME_BOT
 from tertulia.model.changes import (
     ChannelChanged,
     RealmChanged,

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import pytest
 
-from tertulia.model.changes import RealmChanged
+from tertulia.model.changes import RealmChanged, UserChanged
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tests.support import Organization, TestClock, new_organization, open_organization
@@ -52,6 +52,21 @@ async def test_an_account_created_by_someone_else_joins_with_the_first_sign_in(
     assert await listener.events() == []
     async with open_organization(timed.node.config, clock=clock) as later:
         assert await joined(later, dan) == first
+
+
+async def test_a_placeholder_becomes_an_account_with_the_first_sign_in(
+    timed: Organization,
+) -> None:
+    dan = (await timed["ann"].post("/users", **DAN)).ok["user_id"]
+    stub = {"is_placeholder": True, "joined_elsewhere": True}
+    was = {"is_placeholder": False, "joined_elsewhere": False}
+    await timed.do(UserChanged(user_id=dan, values=stub, was=was))
+    listener = await timed["gus"].register(event_types=["realm_user"])
+    sign_in = {"username": DAN["email"], "password": DAN["password"]}
+    assert (await timed.nobody.post("/fetch_api_key", **sign_in)).ok
+    (event,) = await listener.events()
+    assert event["person"] == {"user_id": dan, "is_imported_stub": False}
+    assert (await timed["gus"].get(f"/users/{dan}")).ok["user"]["is_imported_stub"] is False
 
 
 async def test_other_accounts_joined_when_they_were_created(

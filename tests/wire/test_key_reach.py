@@ -1,4 +1,5 @@
-"""What an access key doesn't see that is limited to some channels, or without direct messages."""
+"""Data that an access key doesn't see if it's limited to some channels, or without direct
+messages."""
 
 import json
 import time
@@ -15,7 +16,7 @@ from tests.wire.test_access_keys import INSUFFICIENT, create_key, listed
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 MARK = "zanzibar"
-"""In everything that the key may not see: names, topics, texts."""
+"""A text in everything that the key may not see: names, topics, messages."""
 
 
 class Places(NamedTuple):
@@ -155,7 +156,7 @@ async def test_nothing_is_written_elsewhere(org: Organization) -> None:
         (await program.post(f"{path}/reactions", emoji_name="tada")).refused()
         (await program.delete(path)).refused()
     (await program.post(f"/messages/{places.seen}/reactions", emoji_name="tada")).ok
-    # It can't make a file readable by linking it.
+    # The key can't make a file readable by linking it.
     await program.send(places.kitchen, "soup", f"[file](/user_uploads/{places.file})")
     assert (await program.open(f"/user_uploads/{places.file}")).status_code == 403
 
@@ -179,7 +180,7 @@ async def test_the_register_data_is_within_the_reach(org: Organization) -> None:
 
 
 async def everything_happens(org: Organization, places: Places) -> int:
-    """Do something of each kind in places that the key doesn't see. Returns a message in the
+    """Do one action of each kind in places that the key doesn't see. Return a message in the
     kitchen that was moved away."""
     ann, ben, cleo = org["ann"], org["ben"], org["cleo"]
     for message_id in places.unseen:
@@ -380,7 +381,7 @@ async def test_a_scheduled_message_is_sent_with_the_key_that_scheduled_it(
     (waiting,) = org.node.state.scheduled_messages
     if not is_revoked:
         await send_scheduled(org.node, waiting)
-        # It can't make a file readable by linking it later.
+        # The key can't make a file readable by linking it later.
         assert (await program.open(f"/user_uploads/{places.file}")).status_code == 403
         return
     with pytest.raises(Refused, match="revoked"):
@@ -415,7 +416,7 @@ async def test_messages_are_edited_and_moved_only_in_reach(org: Organization) ->
             await program.post(f"{path}/pin"),
             await program.delete(f"{path}/pin"),
             await program.post(f"{path}/typing", op="start"),
-            # Whether the topic has this name isn't said either.
+            # The response doesn't reveal whether the topic has this name either.
             *[
                 await program.patch(path, topic=topic, propagate_mode=mode)
                 for topic in (MARK, "other")
@@ -426,7 +427,7 @@ async def test_messages_are_edited_and_moved_only_in_reach(org: Organization) ->
         assert MARK not in "".join(json.dumps(one.body) for one in replies)
         assert len({one.body["msg"] for one in replies[-4:]}) == 1
     reply = await program.post(f"/streams/{places.public}/delete_topic", topic_name=MARK)
-    reply.refused("STREAM_DOES_NOT_EXIST")
+    reply.refused("BAD_REQUEST")
     (await program.post(f"/messages/{own}/typing", op="start")).ok
     (await program.post(f"/messages/{own}/pin")).ok
     (await program.delete(f"/messages/{own}/pin")).ok

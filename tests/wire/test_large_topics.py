@@ -161,7 +161,7 @@ async def test_a_message_loads_only_the_newest_renames_of_its_topic(org: Organiz
 
 
 async def spellings(org: Organization, topic: str = "tea") -> list[str]:
-    """The topic's spelling in its messages, and in the list of topics."""
+    """Return the topic's name in its messages, and in the list of topics."""
     found = await page(org, "ben", ("channel", "lounge"), ("topic", topic))
     names = {one.key: one.name for one in org.node.state.topics}
     return [*(one["subject"] for one in found), names[topic]]
@@ -639,7 +639,7 @@ async def test_histories_of_messages_moved_together_are_limited(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_editing, "KEPT_EDITS", 4)
-    monkeypatch.setattr(store_editing, "MERGED_AT_ONCE", 2)
+    monkeypatch.setattr(store_editing, "MAX_MERGED", 2)
     await org.channel("lounge", "ann")
     for topic in ("coffee", "tea"):
         await send_messages(org, topic, 1)
@@ -682,14 +682,14 @@ async def test_messages_leave_a_topic_that_was_renamed_often_a_few_at_a_time(
     for number in range(renames):
         await move(org, mids[0], topic=f"tea {number + 1}")
     moved: list[int] = []
-    real = move_effects.moved_change
+    real = move_effects.move_change
 
-    def moved_change(*arguments: Any) -> MessagesMoved:
+    def move_change(*arguments: Any) -> MessagesMoved:
         change = real(*arguments)
         moved.append(len(change.message_ids))
         return change
 
-    monkeypatch.setattr("tertulia.domain.messages.moving.moved_change", moved_change)
+    monkeypatch.setattr("tertulia.domain.messages.moving.move_change", move_change)
     await move(org, mids[0], topic="coffee")
     assert moved == [1, 1, 1, 1]
     for mid in mids:

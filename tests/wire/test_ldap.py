@@ -12,20 +12,28 @@ import msgspec
 import pytest
 from PIL import Image
 
+from tertulia.app.sign_in_tables import methods_from
 from tertulia.identity import ldap
 from tertulia.identity.ldap import Directories, DirectoryDown
 from tertulia.jobs import directories
 from tertulia.jobs.directories import DirectoryFollower, TooManyGone
 from tertulia.model.users import Role, User
 from tertulia.service.config import Config
+from tertulia.service.directory_methods import LdapMethod
 from tertulia.service.files import pictures
 from tertulia.service.node import Caller
-from tertulia.service.sign_in_methods import LdapMethod, methods_from
 from tests.browsers import set_password, signed_out_browser
 from tests.emails import no_email_job
 from tests.ldap_server import BASE, ROOT, ROOT_PASSWORD, LdapServer, ldap_server
 from tests.support import PASSWORD, Newcomer, Organization, Person, Reply, new_organization
 from tests.tls import Authority, trust_anew
+from tests.wire.test_app_sign_in import (
+    DESKTOP,
+    MOBILE,
+    decoded_key,
+    desktop_path,
+    mobile_result,
+)
 
 pytestmark = pytest.mark.usefixtures(no_email_job.__name__, "no_logged_errors")
 
@@ -55,7 +63,7 @@ def server(made: tuple[Authority, LdapServer], monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.fixture
 def add_person(server: LdapServer) -> Iterator[Callable[..., str]]:
-    """`LdapServer.add_person`, for the time of one test."""
+    """`LdapServer.add_person` for the duration of a test."""
     made = list[str]()
 
     def add(uid: str, **attributes: Any) -> str:
@@ -87,6 +95,7 @@ async def company(config: Config, server: LdapServer) -> AsyncIterator[Company]:
     table = server.table(
         roles={"administrator": "admins"},
         groups={"baristas": "staff-bar"},
+        sync_minutes=0,  # Tests follow the directory themselves.
     )
     own = msgspec.structs.replace(config, sign_in=methods_from([table]))
     async with new_organization(own, others=(Newcomer("kai"),)) as org:
@@ -155,7 +164,7 @@ async def test_guesses_are_limited(company: Company) -> None:
 async def test_starttls_and_certificates(
     made: tuple[Authority, LdapServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A password never travels without an encrypted connection to a trusted server."""
+    """A password is sent only over an encrypted connection to a trusted server."""
     authority, server = made
     trust_anew(monkeypatch)
     for url in (server.secure_url, server.url):
@@ -203,8 +212,9 @@ async def test_people_who_are_gone_are_deactivated(company: Company) -> None:
     server.change("modify", STAFF, {"member": [("MODIFY_DELETE", [f"uid=june,{PEOPLE}"])]})
     try:
         async with asyncio.timeout(60):
-            # The organization's own job may be syncing what was there before.
-            while org.node.state.users[lou].is_active:
+            # The organization's own job may still be syncing the previous data, or may just have
+            # begun.
+            while org.node.state.users[lou].is_active or org.node.state.groups[group.id].members:
                 await directories.directory_sync(org.node, method).once()
                 await asyncio.sleep(0.05)
     finally:
@@ -245,7 +255,7 @@ async def test_the_sync_brings_people_back_whom_it_deactivated(
     assert active() == set()
     for person in people:
         assert (await person.get("/users/me")).status == 401, "keys end, too"
-    # An administrator's decision counts after the sync's.
+    # An administrator's decision overrides the sync's.
     (await org["ann"].post(f"/users/{ids['ola']}/reactivate")).ok
     (await org["ann"].delete(f"/users/{ids['ola']}")).ok
     for name in ("mia", "ola"):
@@ -270,12 +280,12 @@ async def test_names_and_pictures_follow_the_directory(
 
     async def followed(**changes: Any) -> User:
         server.change("modify", dn, {k: [("MODIFY_REPLACE", [v])] for k, v in changes.items()})
-        # The directory counts in seconds.
+        # The directory's times are in whole seconds.
         follower._looked_at.clear()
         await follower.once()
         return user()
 
-    # Not even an organization that lets nobody change these stops its directory.
+    # The directory can change these even if the organization doesn't let anyone change them.
     await org.change_realm(avatar_changes_disabled=True, name_changes_disabled=True)
     red = user().avatar_file
     assert red
@@ -284,7 +294,7 @@ async def test_names_and_pictures_follow_the_directory(
     assert not list(org.node.config.data_path.rglob(f"{red}*")), "the old picture is deleted"
     version = user().avatar_version
     assert (await followed(sn="Berg")).avatar_version == version
-    # A picture that isn't one.
+    # A picture that isn't an image.
     assert (await followed(jpegPhoto=b"none")).avatar_version == version
     # Someone who uploaded another picture keeps it.
     await org.change_realm(avatar_changes_disabled=False)
@@ -293,12 +303,66 @@ async def test_names_and_pictures_follow_the_directory(
     assert (await followed(jpegPhoto=picture("black"))).avatar_file == own
 
 
+async def test_a_changed_address_follows_the_directory(
+    company: Company, add_person: Callable[..., str]
+) -> None:
+    org, server = company.org, company.server
+    follower = DirectoryFollower(org.node, method_of(server.table()))
+    dn = add_person("ola")
+    user_id = (await company.fetch("ola", "ola-secret")).ok["user_id"]
+
+    async def followed(address: str) -> str:
+        server.change("modify", dn, {"mail": [("MODIFY_REPLACE", [address])]})
+        await follower.once()
+        return org.node.state.users[user_id].address
+
+    assert await followed("ola.berg@example.com") == "ola.berg@example.com"
+    assert (await company.fetch("ola", "ola-secret")).ok["user_id"] == user_id
+    # An address of another account, and an invalid one, aren't copied.
+    for address in ("kai@example.com", "ANN@example.com", "none"):
+        assert await followed(address) == "ola.berg@example.com"
+    # An address that the organization doesn't allow isn't copied either.
+    await org["ann"].post("/realm/domains", domain="example.com", allow_subdomains=False)
+    await org.change_realm(emails_restricted_to_domains=True)
+    assert await followed("ola@example.org") == "ola.berg@example.com"
+    assert await followed("ola@example.com") == "ola@example.com"
+
+
+async def test_both_apps_sign_in_through_the_form(company: Company) -> None:
+    org, sent = company.org, {"username": "kai", "password": "kai-secret"}
+    result = mobile_result(await signed_out_browser(org).http.post(MOBILE, data=sent))
+    assert decoded_key(result["otp_encrypted_api_key"]) == org["kai"].api_key
+    app = signed_out_browser(org)
+    page = await signed_out_browser(org).http.post(DESKTOP, data=sent)
+    assert (await app.http.get(desktop_path(page))).status_code == 303
+    assert (await app.get("/users/me")).ok["user_id"] == org["kai"].user_id
+
+
+async def test_a_reusable_invitation_counts_in_the_form(
+    company: Company, add_person: Callable[..., str]
+) -> None:
+    org = company.org
+    add_person("rui")
+    invited = {"invite_as": 600, "stream_ids": []}
+    made = (await org["ann"].post("/invites/multiuse", **invited)).ok
+    token = made["invite_link"].rstrip("/").rpartition("/")[2]
+    browser = signed_out_browser(org)
+    sent = {"username": "rui", "password": "rui-secret"}
+    assert (await browser.http.post(f"/login?invitation={token}", data=sent)).status_code == 303
+    user = org.node.state.user_with_address("rui@example.com")
+    assert user is not None
+    assert user.role is Role.GUEST
+    # The role stays, although the directory doesn't give it.
+    assert (await company.fetch("rui", "rui-secret")).ok
+    assert org.node.state.users[user.id].role is Role.GUEST
+
+
 async def test_pictures_are_read_in_rounds(
     company: Company, add_person: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     org, server = company.org, company.server
     monkeypatch.setattr(directories, "PICTURES", 2)
-    monkeypatch.setattr(directories, "PICTURES_AT_ONCE", 1)
+    monkeypatch.setattr(directories, "PICTURE_BATCH", 1)
     names = ("rea", "ria", "roa")
     for name in names:
         dn = add_person(name)
@@ -383,7 +447,7 @@ def test_people_of_active_directory(server: LdapServer, add_person: Callable[...
 
 
 def test_more_people_than_one_answer_has_and_referrals(server: LdapServer) -> None:
-    """The directory gives 1,000 at most in one answer, and refers to other servers."""
+    """The directory returns at most 1,000 entries per response, and referrals to other servers."""
     import ldap3
 
     method = method_of(server.table(**ACTIVE_DIRECTORY))
@@ -415,7 +479,7 @@ def test_more_people_than_one_answer_has_and_referrals(server: LdapServer) -> No
 def test_nested_groups_are_asked_for_by_active_directory_s_rule(
     server: LdapServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """OpenLDAP doesn't have the rule, so what it would be asked is checked."""
+    """OpenLDAP doesn't have the rule, so only the query is checked."""
     import ldap3
 
     asked = list[str]()

@@ -15,7 +15,7 @@ from tertulia.outbound.mail_templates import RenderedMail
 from tertulia.service.config import Config
 from tertulia.wire.http import rate_limits
 from tertulia.wire.http.request_head import CSRF_COOKIE, DEVICE_COOKIE, SESSION_COOKIE
-from tertulia.wire.pages import login
+from tertulia.wire.pages import password_reset
 from tests.browsers import (
     cookies_of,
     page_text,
@@ -442,7 +442,7 @@ async def test_the_link_expires(config: Config, by: str) -> None:
             case "use":
                 assert (await org.http.post(path, data={"password": NEW})).status_code == 303
             case "time":
-                clock.ahead = login.RESET_SECONDS + 2
+                clock.ahead = password_reset.RESET_SECONDS + 2
             case "reset your password":
                 (await org["ben"].patch("/settings", old_password=PASSWORD, new_password=NEW)).ok
             case "deactivation":
@@ -500,10 +500,10 @@ async def test_a_pending_email_is_not_sent_after_the_password_was_reset(
 async def test_password_reset_emails_are_limited(config: Config) -> None:
     clock = TestClock()
     async with new_organization(config, clock=clock) as org:
-        for _ in range(login.MAILS_PER_ACCOUNT + 3):
+        for _ in range(password_reset.MAILS_PER_ACCOUNT + 3):
             page = await org.http.post("/reset", data={"email": "ann@example.com"})
             assert "a link to reset its password was sent" in page_text(page)
-        assert len(await pending_emails(org)) == login.MAILS_PER_ACCOUNT
+        assert len(await pending_emails(org)) == password_reset.MAILS_PER_ACCOUNT
         clock.ahead = 700
         for number in range(10):
             await org.http.post("/reset", data={"email": f"a{number}@example.com"})
@@ -575,3 +575,37 @@ async def test_the_pages_are_in_the_browser_s_language(org: Organization) -> Non
     assert "パスワードをお忘れですか" in page_text(await org.http.get("/login"))
     away = await org.http.get("/nowhere", headers={"Accept": "text/html"})
     assert "見つかりません" in page_text(away)
+
+
+@pytest.mark.parametrize(
+    ("contact", "shown"),
+    [
+        ("it@example.com", '<a href="mailto:it@example.com">it@example.com</a>'),
+        ("https://help.example.com/chat", '<a href="https://help.example.com/chat">'),
+        ("Room 12, extension 345", "Need help? Room 12, extension 345"),
+        ("javascript:alert(1)", "Need help? javascript:alert(1)"),
+        ('"><script>', "Need help? &#34;&gt;&lt;script&gt;"),
+    ],
+)
+async def test_failed_sign_ins_say_whom_to_ask(config: Config, contact: str, shown: str) -> None:
+    configured = msgspec.structs.replace(config, support_contact=contact)
+    async with new_organization(configured) as org:
+        browser = signed_out_browser(org)
+        wrong = {"username": "ann@example.com", "password": "wrong"}
+        pages = [
+            await browser.http.post("/login", data=wrong),
+            await browser.http.get("/reset/wrong"),
+            await browser.http.get("/login/link/wrong"),
+        ]
+        assert all(shown in page.text for page in pages), [page.text for page in pages]
+        for path in ("/fetch_api_key", "/sessions"):
+            answer = await browser.post(path, **wrong)
+            refused = answer.refused("AUTHENTICATION_FAILED", 401)
+            assert refused["msg"].endswith(f" For help, contact {contact}.")
+
+
+async def test_without_a_contact_nobody_is_named(shared_org: Organization) -> None:
+    browser = signed_out_browser(shared_org)
+    assert "Need help?" not in (await browser.http.get("/login")).text
+    answer = await browser.post("/fetch_api_key", username="ann@example.com", password="wrong")
+    assert "contact" not in answer.refused("AUTHENTICATION_FAILED", 401)["msg"]

@@ -277,7 +277,7 @@ async def test_a_read_only_key_changes_nothing(org: Organization) -> None:
         await agent.use("who_am_i")  # Its first use is recorded.
         before = org.node.state.seq
         for tool in sorted(WRITES):
-            assert "isn't allowed to change anything" in await agent.refused(
+            assert "so it can't change anything" in await agent.refused(
                 tool, message_id=message_id, channel=channel, topic="soup", text="x"
             )
         await agent.ids("read_topic", channel=channel, topic="soup")

@@ -234,7 +234,9 @@ async def test_a_scrape_reaches_all_processes_of_a_server(
 
 def test_groups_of_requests_are_the_starts_of_existing_paths() -> None:
     measures = RequestMeasures()
-    measures.know("/api/v1", ["/messages/{id}", "/users", "/{any}"], ["/login/link", "/", "/{x}/y"])
+    measures.set_paths(
+        "/api/v1", ["/messages/{id}", "/users", "/{any}"], ["/login/link", "/", "/{x}/y"]
+    )
     groups = {
         "/api/v1/messages": "/api/v1/messages",
         "/api/v1/messages/7/reactions": "/api/v1/messages",

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from starlette.requests import Request
 
+from tertulia.model.errors import Refused
 from tertulia.service import membership
 from tertulia.service.config import Config
 from tertulia.service.membership import Membership
@@ -110,11 +111,32 @@ async def test_each_node_has_a_unique_name(org: Organization, config: Config) ->
         other_name = other.node.membership.name
         assert other_name.startswith(f"{name}-")
         assert await names(other) == [name, other_name]
-        # The name becomes free.
-        await org.node.store.tend_list(lambda c: c.run("UPDATE nodes SET seen_at = 0"))
+        # The name becomes free, and one of the two takes it.
         await org.node.store.tend_list(lambda c: c.run("DELETE FROM nodes WHERE name = ?", (name,)))
-        await until(lambda: {org.node.membership.name, other.node.membership.name} != {name})
-    await until_listed(org, [org.node.membership.name])
+
+        async def is_taken() -> bool:
+            own = {org.node.membership.name, other.node.membership.name}
+            return name in own and set(await names(other)) == own
+
+        await when(is_taken)
+
+    async def is_alone() -> bool:
+        return await names(org) == [org.node.membership.name]
+
+    await when(is_alone)
+
+
+async def test_a_server_for_development_has_no_other_nodes(
+    org: Organization, config: Config
+) -> None:
+    replace = msgspec.structs.replace
+    with pytest.raises(Refused, match=f"--dev.*{org.node.membership.name} uses the same database"):
+        async with open_organization(replace(config, dev=True, node_name="laptop")):
+            pass
+    assert await names(org) == [org.node.membership.name]
+    # Workers of one server are nodes, too.
+    async with open_organization(replace(config, dev=True)) as worker:
+        assert len(await names(worker)) == 2
 
 
 async def test_a_forgotten_node_registers_again(org: Organization) -> None:

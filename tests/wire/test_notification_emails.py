@@ -165,7 +165,7 @@ async def test_messages_beyond_a_run_s_limit_are_handled_in_the_next(
     away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notifier, "ROUND_SECONDS", 0.0)
-    monkeypatch.setattr(notifier, "AT_ONCE", 1)
+    monkeypatch.setattr(notifier, "BATCH_SIZE", 1)
     ann, ben, cleo = (away.org[name] for name in ("ann", "ben", "cleo"))
     await ann.write([ben.user_id], "one")
     await ann.write([cleo.user_id], "two")

@@ -290,7 +290,7 @@ CHANNELS = (
 
 
 async def test_a_channel_for_announcements_must_exist_or_be_none(org: Organization) -> None:
-    lounge = await org.channel("lounge", "ann")
+    lounge = await org.channel("lounge", "ann", is_private=True)
     ruin = await org.channel("ruin", "ann", is_archived=True)
     ben = await org["ben"].register()
     for name in CHANNELS:
@@ -555,6 +555,17 @@ async def test_the_organization_decides_about_public_access(org: Organization) -
     (await org.nobody.get("/users")).refused("UNAUTHORIZED", 401)
     assert (await org["ann"].patch("/realm", enable_spectator_access=True)).ok
     assert (await org.nobody.get("/users")).ok
-    assert (await org.nobody.get("/server_settings")).ok["realm_web_public_access_enabled"]
+
+    async def is_open() -> bool:
+        found: bool = (await org.nobody.get("/server_settings")).ok[
+            "realm_web_public_access_enabled"
+        ]
+        return found
+
+    assert not await is_open()
+    square = await org.channel("square", "ann", is_web_public=True)
+    assert await is_open()
+    assert (await org["ann"].delete(f"/streams/{square}")).ok
+    assert not await is_open()
     assert (await org["ann"].patch("/realm", enable_spectator_access=False)).ok
     (await org.nobody.get("/users")).refused("UNAUTHORIZED", 401)

@@ -90,7 +90,7 @@ async def org(config: Config, clock: TestClock) -> AsyncIterator[Organization]:
 
 
 async def create_webhook(org: Organization, url: str, **more: Any) -> Person:
-    """An outgoing webhook bot of ben's."""
+    """Create an outgoing webhook bot of ben's."""
     asked = {"full_name": "Hal", "short_name": "hal", "bot_type": 3, "payload_url": json.dumps(url)}
     bot = (await org["ben"].post("/bots", **(asked | more))).ok
     return Person(org.http, bot["user_id"], "hal-bot@chat.test", bot["api_key"])
@@ -101,7 +101,7 @@ _once = ServiceCaller.once
 
 @pytest.fixture(autouse=True)
 def _no_caller(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nodes call no services by themselves; use `called`."""
+    """Prevent nodes from calling services by themselves; use `called`."""
 
     async def idle(self: ServiceCaller) -> float:
         return 3600.0
@@ -330,7 +330,7 @@ async def test_one_person_s_many_bots_do_not_delay_others(
     org: Organization, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calling, "PER_OWNER", 2)
-    monkeypatch.setattr(calling, "AT_ONCE", 4)
+    monkeypatch.setattr(calling, "MAX_CONCURRENT", 4)
     monkeypatch.setattr(calling, "CALL_SECONDS", 600.0)
     silent = asyncio.Event()
     # The call is still in progress at the check, however long that takes.

@@ -53,7 +53,7 @@ async def add(person: Person, device: Authenticator, name: str = "") -> dict[str
 
 
 def asked(page: httpx.Response) -> tuple[dict[str, Any], dict[str, str]]:
-    """The options that the page passes to the browser, and its form's hidden fields."""
+    """Return the options that the page passes to the browser, and its form's hidden fields."""
     form = page.text.partition('<form id="passkey"')[2].partition("</form>")[0]
     found = re.search(r'data-options="([^"]*)"', form)
     assert found, page.text
@@ -62,13 +62,13 @@ def asked(page: httpx.Response) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def answer(page: httpx.Response, device: Authenticator) -> dict[str, str]:
-    """What the page's script submits."""
+    """Return the form that the page's script submits."""
     options, hidden = asked(page)
     return {**hidden, "passkey": json.dumps(device.answered(options))}
 
 
 async def login(org: Organization, device: Authenticator) -> tuple[Person, dict[str, str]]:
-    """A browser on the sign-in page, and the answer of its device."""
+    """Return a browser on the sign-in page, and its device's response."""
     browser = signed_out_browser(org)
     return browser, answer(await browser.http.get("/login"), device)
 
@@ -163,7 +163,7 @@ async def test_wrong_answers_are_refused(org: Organization, clock: TestClock) ->
     browser, sent = await login(org, device)
     for wrong in ({"passkey": "{}"}, {"passkey": "x" * 30_000}, {"ticket": "x.y"}, {"ticket": ""}):
         assert (await browser.http.post("/login", data={**sent, **wrong})).status_code == 403
-    # The challenge of a page that was open for long.
+    # The challenge of a page that was open for too long.
     clock.ahead += 3601
     assert (await browser.http.post("/login", data=sent)).status_code == 403
 

@@ -66,7 +66,6 @@ async def test_a_field_of_every_kind_is_created_and_sent_to_everyone(org: Organi
                 "order": number + 1,
                 "required": False,
                 "editable_by_user": True,
-                "use_for_user_matching": False,
             }
             (event,) = await listener.events()
             snapshot = (await org["gus"].register()).data
@@ -93,7 +92,8 @@ async def test_the_properties_of_a_field_are_stored(org: Organization) -> None:
     assert (await org["ann"].patch(path, **changed, name="Desk", hint="where")).ok
     (shown,) = await fields(org)
     assert (shown["name"], shown["hint"], shown["required"]) == ("Desk", "where", False)
-    assert (shown["editable_by_user"], shown["use_for_user_matching"]) == (True, False)
+    assert shown["editable_by_user"] is True
+    assert "use_for_user_matching" not in shown
     assert "display_in_profile_summary" not in shown
     assert (await org["ann"].patch(path, hint="")).ok
     assert [(one["name"], one["hint"]) for one in await fields(org)] == [("Desk", "")]
@@ -161,6 +161,10 @@ async def taken(shared_org: Organization) -> int:
             "field_data": {"subtype": "custom", "url_pattern": "javascript:%(username)s"},
         },
         {"field_type": 6, "name": "Summary", "display_in_profile_summary": True},
+        *(
+            {"field_type": kind, "name": "Matching", "use_for_user_matching": True}
+            for kind in (2, 4, 5, 6, 8)
+        ),
     ],
 )
 async def test_an_invalid_field_is_refused(

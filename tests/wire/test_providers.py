@@ -16,10 +16,10 @@ import msgspec
 import pytest
 from PIL import Image
 
+from tertulia.app.sign_in_tables import methods_from
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tertulia.service.links import OPERATOR_SECONDS
-from tertulia.service.sign_in_methods import methods_from
 from tertulia.wire.http.request_head import SESSION_COOKIE
 from tertulia.wire.pages.sign_in_attempt import ATTEMPT_SECONDS
 from tests.browsers import page_text, send_csrf_token, signed_out_browser
@@ -71,13 +71,13 @@ class Company:
         return signed_out_browser(self.org)
 
     async def to_provider(self, browser: Person, path: str = "/sign-in/company") -> str:
-        """Begin to sign in; return where the browser is sent."""
+        """Begin to sign in. Return the URL that the browser is redirected to."""
         response = await browser.http.get(path)
         assert response.status_code == 302, response.text
         return str(response.headers["location"])
 
     async def at_provider(self, address: str, **person: Any) -> str:
-        """Sign in there with a new browser, and return the address that it sends people to."""
+        """Sign in there with a new browser. Return the URL that the provider redirects it to."""
         await asyncio.to_thread(self.provider.control, person=person)
         async with httpx.AsyncClient() as client:
             while not address.startswith(SITE):
@@ -240,7 +240,7 @@ async def test_the_apps_sign_in_with_the_provider(at: Company) -> None:
 async def test_an_answer_counts_once_and_only_in_the_browser_that_asked(at: Company) -> None:
     browser = at.browser()
     answer = await at.at_provider(await at.to_provider(browser), **BEN)
-    # A victim's browser, with or without an attempt of its own, isn't signed in by another's link.
+    # Another person's link doesn't sign in a victim's browser, with or without its own attempt.
     victim = at.browser()
     assert (await victim.http.get(answer)).status_code == 400
     await at.to_provider(victim)
@@ -248,7 +248,7 @@ async def test_an_answer_counts_once_and_only_in_the_browser_that_asked(at: Comp
     assert SESSION_COOKIE not in victim.http.cookies
     cookies = dict(browser.http.cookies)
     assert (await browser.http.get(answer)).status_code == 303
-    # Even with the stolen cookie.
+    # The stolen cookie doesn't help either.
     thief = at.browser()
     thief.http.cookies.update({k: v for k, v in cookies.items() if k != SESSION_COOKIE})
     assert (await thief.http.get(answer)).status_code == 400
@@ -397,7 +397,7 @@ async def test_reusable_invitations_work_with_the_required_provider(
         user = at.org.node.state.user_with_address("zoe@example.com")
         assert user is not None
         assert user.role is Role.GUEST
-        # A revoked invitation, and one that was made up.
+        # A revoked invitation, and one that doesn't exist.
         for token in ("i1-" + "x" * 43, "nonsense"):
             path = f"/sign-in/company?invitation={token}"
             assert (await at.signed_in(at.browser(), path, **EVE)).status_code == 403

@@ -17,9 +17,9 @@ from tertulia.service.config import Config
 from tertulia.service.notifications.notifier import Notifier
 from tertulia.service.notifications.push import PushChannel
 from tertulia.service.notifications.push_sender import (
-    AT_ONCE,
     FIRST_PAUSE,
     LIVES_SECONDS,
+    MAX_CONCURRENT,
     PER_PERSON,
     PushSender,
 )
@@ -259,7 +259,7 @@ async def test_a_failing_push_service_is_retried_later_and_delays_nobody(
 async def test_one_person_s_slow_devices_do_not_delay_others(phones: Phones) -> None:
     ann, ben, cleo = phones.org["ann"], phones.org["ben"], phones.org["cleo"]
     service, answered = phones.service, asyncio.Event()
-    slow = [f"/slow/{number}" for number in range(AT_ONCE + 2)]
+    slow = [f"/slow/{number}" for number in range(MAX_CONCURRENT + 2)]
     for path in slow:
         service.held[path] = answered
         await phones.add("ben", path)

@@ -431,8 +431,8 @@ async def test_a_queue_for_all_channels_gets_no_one_else_s_data(
 async def test_reactions_are_limited_per_message_and_person(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reactions_domain, "MAX_EMOJI", 4)
-    monkeypatch.setattr(reactions_domain, "MAX_REACTIONS", 2)
+    monkeypatch.setattr(reactions_domain, "MAX_DISTINCT_EMOJI", 4)
+    monkeypatch.setattr(reactions_domain, "MAX_REACTIONS_PER_USER", 2)
     await org.channel("lounge", "ann", "ben", "cleo", "gus", "robo")
     sent, other = [await org["ann"].send("lounge", "t", text) for text in ("x", "y")]
     for emoji in ("octopus", "tada"):

@@ -86,14 +86,17 @@ async def test_a_search_ends_when_its_client_disconnects(
         finally:
             loop.call_soon_threadsafe(ended.set)
 
+    # Without messages that Ann can find, the search would be bounded: an ordinary read.
+    await org.channel("lounge", "ann")
+    await org["ann"].send("lounge", "t", "Tea")
     monkeypatch.setattr(message_search, "find", endless)
-    monkeypatch.setattr("tertulia.store.readers.SEARCH_SECONDS", 60)
+    monkeypatch.setattr("tertulia.store.readers.SEARCH_SECONDS", 600)
     narrow = msgspec.json.encode([["search", "tea"]]).decode()
     page = urlencode({"anchor": "oldest", "num_before": 0, "num_after": 5, "narrow": narrow})
     async with Loopback(org, "endpoint").open() as server:
         line = await server.connect()
         line.write(request(f"/messages?{page}", org["ann"]))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await begun.wait()
             line.reset()
             await ended.wait()

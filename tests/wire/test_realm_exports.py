@@ -106,7 +106,7 @@ async def test_exports_of_a_person_are_not_the_organizations(org: Organization) 
     (await ann.get(f"/users/me/data_exports/{number}")).refused(status=404)
 
 
-async def test_limits_and_two_at_once(config: Config) -> None:
+async def test_limits_and_concurrent_requests(config: Config) -> None:
     clock = TestClock()
     async with new_organization(config, clock=clock) as org:
         ann = org["ann"]
@@ -178,6 +178,28 @@ async def test_consent_is_shown_to_administrators(org: Organization) -> None:
         org[name].user_id for name in ("ann", "ben", "cleo", "gus")
     }
     assert {c["email_address_visibility"] for c in consents} == {1}
+
+
+async def test_consent_of_new_and_reactivated_accounts_is_sent(org: Organization) -> None:
+    """Other events about them don't contain it."""
+    ann, ben, kind = org["ann"], org["ben"], ["realm_export_consent"]
+    queue, member = (
+        await ann.register(event_types=kind),
+        await org["cleo"].register(event_types=kind),
+    )
+    dora = (
+        await ann.post("/users", email="dora@example.com", password="sesame open", full_name="Dora")
+    ).ok["user_id"]
+    assert [(e["user_id"], e["consented"]) for e in await queue.events()] == [(dora, False)]
+
+    assert (await ben.patch("/settings", allow_private_data_export=True)).ok
+    assert (await ann.delete(f"/users/{ben.user_id}")).ok
+    assert (await ann.post(f"/users/{ben.user_id}/reactivate")).ok
+    events = await queue.events()
+    assert [(e["user_id"], e["consented"]) for e in events] == [(ben.user_id, True)] * 2
+
+    assert (await ann.post("/bots", full_name="Oven", short_name="oven", bot_type=1)).ok
+    assert await queue.events() == await member.events() == []
 
 
 async def test_exports_are_for_administrators(readonly_org: Organization) -> None:

@@ -8,6 +8,7 @@ from tertulia.model.changes import (
     RealmChanged,
     UserDeactivated,
 )
+from tertulia.model.groups import SystemGroup
 from tests.support import Organization, row
 from tests.wire.sample_organization import Data, appear, lived_in
 
@@ -125,6 +126,7 @@ OF_OLD: list[tuple[Data, str, Any]] = [
     ({"updates_announcements_channel_id": 3}, "realm_zulip_update_announcements_stream_id", 3),
     ({"can_create_public_channel_group": 1}, "can_create_public_streams", False),
     ({"can_invite_users_group": 3}, "can_invite_others_to_realm", False),
+    ({"can_add_subscribers_group": 3}, "can_subscribe_other_users", False),
 ]
 """A change, and an obsolete setting with its resulting value."""
 
@@ -138,6 +140,14 @@ async def test_obsolete_settings_follow_from_current_ones(org: Organization) -> 
             after = (await org["ben"].register()).data[name]
             assert (after, after != before) == (value, True)
             await org.do(RealmChanged(values=was))
+
+
+async def test_a_group_without_a_policy_has_the_most_permissive(org: Organization) -> None:
+    for kind in ("public", "private"):
+        for group in (SystemGroup.NOBODY, SystemGroup.OWNERS):
+            await org.do(RealmChanged(values={f"can_create_{kind}_channel_group": group.value}))
+            data = (await org["ben"].register()).data
+            assert data[f"realm_create_{kind}_stream_policy"] == 1
 
 
 async def test_a_permission_is_shown_without_deactivated_people(

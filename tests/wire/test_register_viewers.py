@@ -44,16 +44,10 @@ async def viewed(shared_org: Organization) -> Organization:
         (
             "user_list_incomplete",
             "gus",
-            lambda data: named(data, "realm_users"),
-            ["Ann", "Unknown user", "Unknown user", "Gus", "Robo Bot"],
-            ["Ann", "Gus", "Robo Bot"],
-        ),
-        (
-            "user_list_incomplete",
-            "gus",
-            lambda data: named(data, "realm_non_active_users"),
-            ["Unknown user"],
-            [],
+            # The last has been deactivated, which isn't told.
+            lambda data: [named(data, "realm_users"), named(data, "realm_non_active_users")],
+            [["Ann", "Unknown user", "Unknown user", "Gus", "Robo Bot", "Unknown user"], []],
+            [["Ann", "Gus", "Robo Bot"], []],
         ),
         (
             "include_deactivated_groups",

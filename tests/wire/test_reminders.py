@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tertulia.domain.messages import scheduled
-from tertulia.domain.organization.realms import NOTIFICATION_BOT
+from tertulia.domain.organization.lifecycle import NOTIFICATION_BOT
 from tertulia.model.changes import UserDeactivated, UserReactivated
 from tertulia.service.config import Config
 from tests.support import Organization, Person, open_organization

@@ -30,6 +30,22 @@ async def test_a_report_is_sent_to_the_moderators(moderated: Organization) -> No
     assert await cleo.events() == []
 
 
+async def test_the_channel_for_reports_stays_private(moderated: Organization) -> None:
+    org = moderated
+    channels = {channel.name: channel.id for channel in org.node.state.channels}
+    private, public = channels["moderators"], channels["lounge"]
+    message = "The channel for message reports can't be public."
+    reply = await org["ann"].patch("/realm", moderation_request_channel_id=public)
+    assert reply.refused()["msg"] == message
+    for change in ({"is_private": False}, {"is_private": False, "is_web_public": True}):
+        (await org["ann"].patch(f"/streams/{private}", **change)).refused()
+    reply = await org["ann"].patch(f"/streams/{private}", is_private=False)
+    assert reply.refused()["msg"] == message
+    assert (await org["ann"].patch(f"/streams/{private}", new_name="team")).ok
+    assert (await org["ann"].patch("/realm", moderation_request_channel_id=-1)).ok
+    assert (await org["ann"].patch(f"/streams/{private}", is_private=False)).ok
+
+
 async def test_a_direct_message_is_reported_by_a_participant(moderated: Organization) -> None:
     org = moderated
     sent = await org["cleo"].write([org["ben"].user_id], "hello")

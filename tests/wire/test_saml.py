@@ -14,12 +14,12 @@ import msgspec
 import pytest
 
 from tertulia.app.composition import asgi
+from tertulia.app.sign_in_tables import methods_from
 from tertulia.identity import saml
 from tertulia.identity.provider import ProviderDown
 from tertulia.identity.saml import SamlProvider
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tertulia.service.sign_in_methods import methods_from
 from tests.emails import no_email_job
 from tests.saml_provider import (
     ACS,
@@ -68,14 +68,14 @@ async def browser(org: Organization) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def begun(client: httpx.AsyncClient, query: str = "") -> str:
-    """Begin, and return the request's ID."""
+    """Begin to sign in, and return the request's ID."""
     response = await client.get(f"/sign-in/company{query}")
     assert response.status_code == 302
     return request_id_of(response.headers["location"])
 
 
 async def brought(client: httpx.AsyncClient, xml: str) -> httpx.Response:
-    """Send the response as the provider's page does: from another site, so without cookies."""
+    """Send the response as the provider's page does: from another site, and so without cookies."""
     sent = {"SAMLResponse": base64.b64encode(xml.encode()).decode(), "RelayState": "/evil"}
     headers = {"Origin": "https://id.example.com", "Sec-Fetch-Site": "cross-site", "Cookie": ""}
     return await client.post("/sign-in/company/acs", data=sent, headers=headers)
@@ -157,7 +157,7 @@ async def test_the_response_belongs_to_the_browser_that_began(
         assert SESSION not in other.cookies
         assert (await one.get(path)).status_code == 400, "the answer was used"
         assert (await brought(one, xml)).status_code == 403, "so was the assertion"
-        # An answer that this server didn't check.
+        # A response that this server didn't check.
         assert (await one.get("/sign-in/company/acs?answer=x")).status_code == 400
 
 
@@ -172,13 +172,14 @@ def assertion_in(xml: str) -> str:
 
 
 def evil(xml: str, new_id: str | None = "_evil") -> str:
-    """The signed assertion, for someone else and without the signature."""
+    """Return the signed assertion for someone else, without the signature."""
     forged = without_signature(assertion_in(xml)).replace("june", "ann")
     return forged if new_id is None else re.sub(r' ID="[^"]*"', f' ID="{new_id}"', forged, count=1)
 
 
 def wrapped(xml: str, how: str) -> str:
-    """Known ways to show one assertion to the signature's check and another to the program."""
+    """Return a document that shows one assertion to the signature check and another to the program,
+    in a known way."""
     signed = assertion_in(xml)
     signature = re.search(r"<ds:Signature.*?</ds:Signature>", signed, re.S)
     assert signature is not None
@@ -279,7 +280,7 @@ async def test_forged_responses_are_refused(
 async def test_a_response_is_not_accepted_longer_than_it_is_remembered(
     config: Config, idp: SamlIdp, tmp_path: Path
 ) -> None:
-    """It could be replayed otherwise."""
+    """Otherwise, it could be replayed."""
     async with (
         organization(config, idp, tmp_path, provider_starts=True) as org,
         browser(org) as client,
@@ -355,7 +356,7 @@ async def test_without_a_key_nothing_is_decrypted(
         assert (await brought(client, xml)).status_code == 403
 
 
-# The provider's metadata by its URL
+# The provider's metadata from a URL
 
 
 class Published:
@@ -403,14 +404,14 @@ async def test_metadata_is_fetched_and_again_for_a_new_key(
         assert web.fetched == 1
         rotated = SamlIdp()
         web.content = rotated.metadata
-        # Strangers' signatures don't make this server ask all the time.
+        # Signatures of strangers don't make this server fetch the metadata all the time.
         assert await status(rotated) == 403
         assert web.fetched == 1
         provider._read_at = provider._tried_at = provider._read_at - saml.REFETCH_SECONDS
         assert await status(rotated) == 303
         assert await status(idp) == 403, "the old key is gone"
         assert web.fetched == 2
-        # While the provider is down, what is known counts.
+        # While the provider is down, the known metadata is used.
         web.is_down = True
         provider._read_at = provider._tried_at = provider._read_at - saml.METADATA_SECONDS
         assert await status(rotated) == 303
@@ -491,7 +492,7 @@ async def test_the_provider_ends_sessions(
             LOGOUT,
         ):
             assert (await nobody.get(wrong)).status_code == 403, wrong
-        # The session that isn't this person's.
+        # A session of another person.
         await nobody.get(idp.logout("desk", name_id="ben-3"))
         assert await is_signed_in(desk)
         message = idp.logout("desk")
@@ -503,11 +504,11 @@ async def test_the_provider_ends_sessions(
         assert parse_qs(answer.headers["location"])["RelayState"] == ["state at the provider"]
         assert "&Signature=" in answer.headers["location"]
         assert [await is_signed_in(one) for one in (desk, sofa, other)] == [False, True, True]
-        # Replayed, it ends nothing.
+        # A replayed request ends nothing.
         await signed_in(org, idp, desk, session="desk")
         await nobody.get(message)
         assert await is_signed_in(desk)
-        # Without a session, it means all of the person's.
+        # Without a session, it ends all of the person's sessions.
         await nobody.get(idp.logout())
         assert [await is_signed_in(one) for one in (desk, sofa, other)] == [False, False, True]
         await nobody.get(idp.logout("another", name_id="ben-3"))
@@ -531,7 +532,7 @@ async def test_people_can_sign_out_at_the_provider_too(
         message = message_in(there)
         texts = {element.tag.rpartition("}")[2]: element.text for element in message}
         assert (texts["NameID"], texts["SessionIndex"]) == ("june-17", "a<b")
-        # Its answer, and a browser that isn't signed in there.
+        # The provider's response, and a browser that isn't signed in there.
         for path in (f"{LOGOUT}?SAMLResponse=x", "/sign-in/company/end"):
             assert (await client.get(path)).headers["location"] == "/login"
 

@@ -9,7 +9,7 @@ import pytest
 
 from tertulia.domain.messages import scheduled as scheduled_domain
 from tertulia.domain.messages import sending as messages_domain
-from tertulia.domain.organization.realms import NOTIFICATION_BOT
+from tertulia.domain.organization.lifecycle import NOTIFICATION_BOT
 from tertulia.jobs.due import messages_to_send
 from tertulia.markup.render import Renderer
 from tertulia.model.changes import RealmChanged, UserDeactivated, UserReactivated
@@ -496,30 +496,35 @@ async def test_a_scheduled_message_is_sent_like_any_other(config: Config) -> Non
         assert {"mentioned", "topic_wildcard_mentioned"} <= set(loud["flags"])
         assert whispered["flags"] == []
         own = {m["content"]: m["flags"] for m in await messages(org["ann"])}
-        assert own["<p>psst</p>"] == own["<p>to myself</p>"] == ["read"]
+        assert own["<p>psst</p>"] == ["read"]
+        assert own["<p>to myself</p>"] == []
 
 
-READ_BY_SENDER: list[tuple[str, bool | None, bool]] = [
-    ("website", None, True),
-    ("ZulipMobile", None, True),
-    ("robo", None, False),
-    ("robo", True, True),
-    ("website", False, False),
+READ_BY_SENDER: list[tuple[str, bool | None, bool, bool]] = [
+    ("website", None, True, False),
+    ("ZulipMobile", None, True, False),
+    ("robo", None, False, False),
+    ("robo", True, True, True),
+    ("website", False, False, False),
 ]
-"""The client that schedules, the parameter, and whether the message is read."""
+"""The client that schedules, the parameter, and whether the message is read in a channel and if
+it's only for its sender."""
 
 
 async def test_a_scheduled_message_is_read_by_its_sender_as_chosen(
     config: Config,
 ) -> None:
     async with timed(config) as (org, clock):
-        for client, asked, read in READ_BY_SENDER:
+        note: dict[str, Any] = {"type": "direct", "to": [org["ann"].user_id]}
+        for client, asked, read, note_read in READ_BY_SENDER:
             with row(client, asked):
                 await schedule(org, client=client, read_by_sender=asked)
+                await schedule(org, client=client, read_by_sender=asked, **note)
                 clock.ahead += 61
                 await org.tick()
-                *_, message = await messages(org["ann"])
+                *_, message, noted = await messages(org["ann"])
                 assert (message["client"], "read" in message["flags"]) == (client, read)
+                assert (noted["type"], "read" in noted["flags"]) == ("private", note_read)
 
 
 async def test_names_are_resolved_when_the_message_is_sent(config: Config) -> None:
@@ -681,7 +686,7 @@ async def test_a_message_changed_after_its_preparation_is_sent_as_changed(config
 
         node = dataclasses.replace(org.node, renderer=Slow())
         sending = asyncio.ensure_future(messages_to_send(node).once())
-        await asyncio.wait_for(preparing.wait(), 20)
+        await asyncio.wait_for(preparing.wait(), 60)
         (await org["ann"].delete(f"{PATH}/{made}")).ok
         deleted.set()
         await sending

@@ -1,4 +1,4 @@
-"""SCIM 2 as Entra and Okta use it."""
+"""SCIM 2 with the requests of Entra and Okta."""
 
 import asyncio
 import logging
@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 from tertulia.app.config import ConfigError, load
+from tertulia.app.sign_in_tables import methods_from
 from tertulia.domain.accounts import identities
 from tertulia.model.identities import ProvenIdentity
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tertulia.service.sign_in_methods import methods_from
 from tertulia.wire.scim import groups as scim_groups
 from tests.support import Newcomer, Organization, new_organization
 
@@ -55,7 +55,7 @@ OKTA_USER = {
 
 @dataclass(frozen=True)
 class Directory:
-    """The company's directory. Its `org` is what it changes."""
+    """The company's directory, which changes the organization `org`."""
 
     org: Organization
 
@@ -168,6 +168,97 @@ async def test_okta_creates_changes_and_deactivates_a_person(directory: Director
     )
     assert changed["active"] is False
     assert not org.node.state.users[user_id].is_active
+
+
+async def test_okta_s_requests_about_a_person(directory: Directory) -> None:
+    tested = await directory.get("/Users?startIndex=1&count=1")
+    assert (tested["totalResults"], tested["itemsPerPage"]) == (3, 1)
+    made = await directory.post("/Users", {**OKTA_USER, "password": "s3cret-0kta"})
+    path = f"/Users/{made['id']}"
+
+    async def put(**changed: Any) -> Any:
+        whole = {**OKTA_USER, "id": made["id"], "meta": made["meta"], "middleName": None}
+        response = await directory.ask("PUT", path, {**whole, **changed})
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    assert (await put(active=False))["active"] is False
+    # Changes while the account is deactivated.
+    changed = await put(active=False, displayName="Kai Berg")
+    assert (changed["displayName"], changed["active"]) == ("Kai Berg", False)
+    changed = await put(displayName="Kai Berg")
+    assert (changed["displayName"], changed["active"]) == ("Kai Berg", True)
+    await directory.patch(path, {"op": "replace", "value": {"active": False}})
+    changed = await directory.patch(path, {"op": "replace", "value": {"active": True}})
+    assert (changed["id"], changed["active"]) == (made["id"], True)
+    assert directory.org.node.state.credentials[int(made["id"])].password_hash is None
+
+
+async def test_entra_s_requests_about_a_person(directory: Directory) -> None:
+    nobody = "/Users?filter=userName+eq+%22a1b2c3d4-0000-4000-8000-000000000000%22"
+    assert (await directory.get(nobody))["totalResults"] == 0  # "Test connection"
+    made = await directory.post("/Users?aadOptscim062020", ENTRA_USER)
+    path = f"/Users/{made['id']}"
+    for condition in (
+        f'externalId eq "{ENTRA_USER["externalId"]}"',
+        'emails[type eq "work"].value eq "june@example.com"',
+        'userName eq "JUNE.PARK@CORP.onmicrosoft.com"',
+    ):
+        assert (await directory.get(f"/Users?filter={condition}"))["Resources"] == [made]
+    changed = await directory.patch(
+        path,
+        {"op": "Replace", "path": "name.formatted", "value": "June Brown"},
+        {"op": "Add", "path": "nickName", "value": "Juni"},
+        {"op": "Add", "path": f"{ENTERPRISE}:manager", "value": "1"},
+        {"op": "Add", "path": 'phoneNumbers[type eq "mobile"].value', "value": "+1 555 0100"},
+        {"op": "Add", "path": 'addresses[type eq "work"].formatted', "value": "1 Main St"},
+        {"op": "Add", "path": 'roles[primary eq "True"].value', "value": "Baker"},
+    )
+    assert changed["displayName"] == "June Brown"
+    await directory.patch(path, {"op": "Replace", "path": "active", "value": "False"})
+    # A person who was removed is changed before the account is enabled again.
+    changed = await directory.patch(
+        path,
+        {"op": "Replace", "path": 'emails[type eq "work"].value', "value": "jb@example.com"},
+        {"op": "Replace", "value": {"displayName": "June B.", "active": "True"}},
+    )
+    assert changed["emails"][0]["value"] == "jb@example.com"
+    assert (changed["displayName"], changed["active"]) == ("June B.", True)
+
+
+async def test_what_entra_and_okta_push_about_groups(directory: Directory) -> None:
+    ben, cleo = (str(directory.org[name].user_id) for name in ("ben", "cleo"))
+    listed = await directory.get("/Groups?startIndex=1&count=100")
+    assert (listed["totalResults"], listed["Resources"]) == (0, [])
+    extension = "http://schemas.microsoft.com/2006/11/ResourceManagement/ADSCIM/2.0/Group"
+    made = await directory.post(
+        "/Groups",
+        {
+            "schemas": [GROUP, extension],
+            "externalId": "8aa1a0c0-c4c3-4bc0-b4a5-2ef676900159",
+            "displayName": "Bar staff",
+            "meta": {"resourceType": "Group"},
+        },
+    )
+    path = f"/Groups/{made['id']}"
+
+    async def members() -> set[str]:
+        return {one["value"] for one in (await directory.get(path))["members"]}
+
+    entra = [{"$ref": None, "value": one} for one in (ben, cleo)]
+    await directory.patch(path, {"op": "Add", "path": "members", "value": entra})
+    assert await members() == {ben, cleo}
+    await directory.patch(path, {"op": "Remove", "path": "members", "value": entra[:1]})
+    assert await members() == {cleo}
+    await directory.patch(path, {"op": "Remove", "path": f'members[value eq "{cleo}"]'})
+    assert await members() == set()
+    okta = {"schemas": [GROUP], "id": made["id"], "displayName": "Bar"}
+    people = [{"value": ben, "display": "ben@example.com"}]
+    response = await directory.ask("PUT", path, {**okta, "members": people})
+    assert (response.status_code, response.json()["displayName"]) == (200, "Bar")
+    assert await members() == {ben}
+    query = '/Groups?filter=displayName eq "Bar"&startIndex=1&count=100'
+    assert [one["id"] for one in (await directory.get(query))["Resources"]] == [made["id"]]
 
 
 async def test_entra_sends_paths_as_names_of_values(directory: Directory) -> None:
@@ -321,7 +412,7 @@ async def test_what_a_directory_removes_is_gone(directory: Directory) -> None:
     )
     assert "externalId" not in changed
     assert changed["displayName"] == "Park"
-    # The name at the directory is an address, too.
+    # The name in the directory is also an address.
     assert changed["emails"][0]["value"] == "june.park@corp.onmicrosoft.com"
     assert (await directory.get(f'/Users?filter=externalId eq "{made["externalId"]}"'))[
         "totalResults"
@@ -517,7 +608,7 @@ async def test_what_is_supported_is_described(directory: Directory) -> None:
 
 
 async def test_requests_at_the_same_time_create_one_account(directory: Directory) -> None:
-    """As when a directory repeats what took too long."""
+    """A directory repeats requests that took too long."""
     tries = await asyncio.gather(*(directory.ask("POST", "/Users", OKTA_USER) for _ in range(4)))
     assert sorted(one.status_code for one in tries) == [201, 409, 409, 409]
 

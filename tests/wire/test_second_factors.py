@@ -59,7 +59,7 @@ async def org(config: Config, clock: TestClock) -> AsyncIterator[Organization]:
 
 
 async def set_up(person: Person, clock: TestClock, name: str = "") -> tuple[pyotp.TOTP, list[str]]:
-    """An authenticator app of the person, and their recovery codes."""
+    """Set up an authenticator app of the person. Return it, with the recovery codes."""
     begun = (await person.post(f"{FACTORS}/totp", name=name)).ok
     app = pyotp.parse_uri(begun["otpauth_url"])
     assert isinstance(app, pyotp.TOTP)
@@ -70,7 +70,7 @@ async def set_up(person: Person, clock: TestClock, name: str = "") -> tuple[pyot
 
 
 async def kinds_of_due_emails(org: Organization) -> list[str]:
-    """The subjects of emails that are due."""
+    """Return the subjects of emails that are due."""
     return [email.subject for email in await due_emails(org)]
 
 
@@ -150,7 +150,7 @@ async def test_a_password_alone_is_not_enough(
     assert "'code'" in refused["msg"]
     wrong = await nobody.post(path, **BEN, code="12345")
     wrong.refused("AUTHENTICATION_FAILED", 401)
-    # Without the password, the code says nothing.
+    # Without the password, the code has no effect.
     unknown = await nobody.post(path, username=ben.email, password="no", code=app.now())
     unknown.refused("AUTHENTICATION_FAILED", 401)
     code = app.at(int(clock()))
@@ -228,7 +228,7 @@ async def test_codes_cannot_be_guessed_from_many_networks(
     assert tried == rate_limits.FACTOR_TRIES_FROM_ANYWHERE
     blocked = await org.nobody.post("/fetch_api_key", **BEN, code=app.at(int(clock())))
     blocked.refused("RATE_LIMIT_HIT", 429)
-    # The person still gets in: with a browser that was used before, or a recovery code.
+    # The person can still sign in, with a browser that was used before or a recovery code.
     (await owner.post("/sessions", **BEN, code=app.at(int(clock())))).ok
     (await org.nobody.post("/fetch_api_key", **BEN, code=codes[3])).ok
 
@@ -244,7 +244,7 @@ async def test_recovery_codes_are_replaced(org: Organization, clock: TestClock) 
     (await org.nobody.post("/fetch_api_key", **BEN, code=new[0])).ok
     subjects = await kinds_of_due_emails(org)
     assert sorted(one.split(" ")[0] for one in subjects) == ["A", "New", "Two-step"]
-    # A second app keeps them.
+    # A second app keeps the codes.
     _, more = await set_up(ben, clock, "Tablet")
     assert more == []
     assert (await ben.get(FACTORS)).ok["recovery_codes_left"] == 9
@@ -336,7 +336,7 @@ async def test_a_deleted_account_s_factors_are_deleted(org: Organization, clock:
 async def test_a_right_password_does_not_make_a_network_known(
     org: Organization, clock: TestClock
 ) -> None:
-    # Otherwise, the sign-in by someone who knows the password wouldn't be emailed.
+    # Otherwise, a sign-in by someone who knows the password wouldn't be reported.
     clock.ahead += 3600
     app, _ = await set_up(org["ben"], clock)
     await due_emails(org)
@@ -352,7 +352,7 @@ OTP = "0123456789abcdef" * 4
 
 
 def step_in(page: httpx.Response) -> str:
-    """The hidden field of the second step."""
+    """Return the hidden field of the second step."""
     found = re.search(r'name="step" value="([^"]+)"', page.text)
     assert found, page.text
     return found[1]
@@ -403,7 +403,7 @@ async def test_the_second_step_ends(org: Organization, clock: TestClock) -> None
     clock.ahead += 601
     page = await browser.http.post("/login/second-factor", data=late)
     assert (page.status_code, page.headers["location"]) == (303, "/login")
-    # A new password ends it as well.
+    # A new password ends the step too.
     step = await first_step(browser)
     hashed = await org.node.vault.hash_password("another battery")
     kept = org.node.state.credentials[org["ben"].user_id]
@@ -438,7 +438,7 @@ async def test_a_reset_password_is_not_enough(org: Organization, clock: TestCloc
     assert (page.status_code, bool(session_cookie(browser))) == (303, True)
 
 
-# What the organization requires
+# Second factors that the organization requires
 
 
 REQUIRED = {"second_factor_required_for": "members", "second_factor_grace_days": 3}
@@ -548,6 +548,9 @@ async def test_a_code_works_once_on_two_nodes(postgres_url: str, tmp_path: Path)
             clock = TestClock()
             app, codes = await set_up(one["ann"], clock)
             sent = {"username": "ann@example.com", "password": PASSWORD}
+            # The other node may not have read the factor's entry yet.
+            alone = await other.nobody.post("/fetch_api_key", **sent)
+            alone.refused("SECOND_FACTOR_REQUIRED", 403)
             for code in (app.at(int(one.node.clock()) + 30), codes[0]):
                 replies = await asyncio.gather(
                     *(

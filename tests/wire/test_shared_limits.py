@@ -1,6 +1,5 @@
 """Rate limits shared by all nodes."""
 
-import asyncio
 import dataclasses
 from collections.abc import AsyncIterator, Hashable
 from contextlib import AsyncExitStack
@@ -46,10 +45,9 @@ async def three(
             polls_per_minute=POLLS,
             anonymous_requests_per_minute=ANONYMOUS,
         )
-        # Separate connections. Announcements sent before a node listens aren't repeated.
+        # Separate connections.
         monkeypatch.setattr(postgres, "share_connections", lambda _: None)
         async with cluster(config, 3, elapsed) as found:
-            await asyncio.sleep(1)
             yield found
 
 

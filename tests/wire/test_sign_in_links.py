@@ -65,6 +65,16 @@ async def test_a_link_signs_in_once(org: Organization) -> None:
     assert session_cookie(other) is None
 
 
+async def test_links_of_the_same_second_work_once_each(org: Organization) -> None:
+    ben = {"email": "ben@example.com"}
+    for _ in range(2):
+        await signed_out_browser(org).http.post("/login/link", data=ben)
+    first, second = [link_path(email) for email in await pending_emails(org)]
+    for path in (first, second):
+        assert (await signed_out_browser(org).http.post(path)).status_code == 303
+        assert (await signed_out_browser(org).http.post(path)).status_code == 410
+
+
 async def test_a_used_link_stays_used_after_a_restart(config: Config) -> None:
     async with new_organization(config, others=[Newcomer("ben")]) as org:
         await org.change_realm(sign_in_links="everyone")

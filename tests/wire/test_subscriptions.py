@@ -177,7 +177,7 @@ async def test_a_request_that_would_change_too_much_is_refused(
     many = [f"c{number}" for number in range(1001)]
     reply = await org["ben"].post(SUBSCRIPTIONS, subscriptions=named(*many))
     reply.refused("REQUEST_VARIABLE_INVALID")
-    monkeypatch.setattr("tertulia.domain.channels.subscriptions.MAX_AT_ONCE", 3)
+    monkeypatch.setattr("tertulia.domain.channels.subscriptions.MAX_SUBSCRIPTIONS", 3)
     people = [org["ben"].user_id, org["cleo"].user_id]
     assert (await org["ben"].post(SUBSCRIPTIONS, subscriptions=named("a"), principals=people)).ok
     reply = await org["ben"].post(SUBSCRIPTIONS, subscriptions=named("b", "c"), principals=people)
@@ -602,6 +602,7 @@ async def test_one_request_can_subscribe_and_unsubscribe(org: Organization) -> N
     assert reply.ok["already_subscribed"] == {str(ben.user_id): ["kept"]}
     assert reply.ok["removed"] == ["old"]
     assert reply.ok["not_removed"] == []
+    assert reply.ok["new_subscription_messages_sent"] is True
     own = (await ben.get(SUBSCRIPTIONS)).ok["subscriptions"]
     assert [(one["name"], one["color"]) for one in own][1:] == [("new", "#aabbcc")]
 

@@ -1,18 +1,25 @@
 """Summaries of conversations by a language model."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import quote
 
+import httpx
 import msgspec
 import pytest
 
 from tertulia.model.groups import SystemGroup
+from tertulia.service import summaries
 from tertulia.service.config import Config
 from tertulia.service.node import LLM_SECONDS
-from tertulia.service.summaries import MAX_MESSAGE, MAX_TEXT, as_html
+from tertulia.service.summaries import MAX_MESSAGE, MAX_SUMMARY, MAX_TEXT, as_html
+from tertulia.wire.api.messages.summaries import _events
 from tests.external_web import ExternalWeb, Page, external_web
-from tests.support import Organization, new_organization
+from tests.support import Organization, Person, new_organization, until
+from tests.wire.loopback import SECONDS, request, serving
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
@@ -88,6 +95,150 @@ async def test_nobody_gets_a_summary_of_what_they_cannot_read(
     (await org["ann"].get(PATH, narrow=LOUNGE)).ok
 
 
+def streamed(*texts: str, end: bytes = b"data: [DONE]\n\n") -> Page:
+    pieces = [{"choices": [{"delta": {"content": text}}]} for text in texts]
+    lines = [b"data: " + json.dumps(piece).encode() + b"\r\n\r\n" for piece in pieces]
+    return Page(b": hello\n\n" + b"".join(lines) + end, "text/event-stream")
+
+
+async def asked_for_stream(person: Person) -> httpx.Response:
+    return await person.http.get(
+        f"/api/v1{PATH}",
+        params={"narrow": json.dumps(LOUNGE)},
+        headers={"Accept": "text/event-stream"},
+        auth=(person.email, person.api_key),
+    )
+
+
+async def stream(person: Person) -> list[tuple[str, dict[str, Any]]]:
+    """The events of a streamed summary."""
+    response = await asked_for_stream(person)
+    assert response.headers["content-type"].startswith("text/event-stream"), response.text
+    events = []
+    for block in response.text.removesuffix("\n\n").split("\n\n"):
+        kind, data = block.split("\n")
+        events.append((kind.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return events
+
+
+async def test_a_summary_is_streamed(org: Organization, model: ExternalWeb) -> None:
+    model.pages[COMPLETIONS] = streamed("<think>hm", "</think>- Tea at", " five [1", "].")
+    *parts, last = await stream(org["ben"])
+    assert last == ("done", {})
+    assert all(kind == "summary" for kind, _ in parts)
+    link = '<a href="/#narrow/channel/1-lounge/topic/tea/near/1">[1]</a>'
+    assert parts[-1][1] == {"summary": f"<ul><li>Tea at five {link}.</li></ul>"}
+    assert asked(model)["stream"] is True
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Page(b"data: nonsense\n\n"),
+        Page(b"data: \xff\n\n"),
+        Page(b"data: {}\n" * 600_000),
+        Page(b""),
+        Page(b'{"choices": []}'),
+        Page(status=500),
+        Page(status=302, headers={"Location": "http://127.0.0.1/"}),
+        streamed("<think>never ending"),
+    ],
+)
+async def test_a_broken_stream_ends_with_an_honest_error(
+    org: Organization, model: ExternalWeb, answer: Page
+) -> None:
+    model.pages[COMPLETIONS] = answer
+    events = await stream(org["ben"])
+    assert [kind for kind, _ in events] == ["error"]
+    assert "hush" not in str(events)
+
+
+async def test_a_model_that_never_ends_is_cut(org: Organization, model: ExternalWeb) -> None:
+    model.pages[COMPLETIONS] = streamed(*["- word " * 1_000 + "\n"] * 40)
+    *parts, last = await stream(org["ben"])
+    assert last == ("done", {})
+    assert len(parts[-1][1]["summary"]) < 2 * MAX_SUMMARY
+
+
+async def test_a_streamed_summary_counts_and_needs_the_same_rights(org: Organization) -> None:
+    assert (await asked_for_stream(org["cleo"])).json()["code"] == "BAD_NARROW"
+    for _ in range(3):
+        await stream(org["ben"])
+    assert (await asked_for_stream(org["ben"])).json()["code"] == "RATE_LIMIT_HIT"
+
+
+async def test_the_model_stops_when_the_reader_is_gone(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, ended = asyncio.Event(), asyncio.Event()
+
+    async def parts(*_: Any) -> AsyncIterator[str]:
+        try:
+            yield "<p>one</p>"
+            began.set()
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(summaries, "summary_parts", parts)
+    gone = False
+
+    class Reader:
+        async def is_disconnected(self) -> bool:
+            return gone
+
+    call: Any = SimpleNamespace(node=org.node, state=org.node.state, user=None, request=Reader())
+    events = _events(call, [])
+    assert "one" in await anext(events)
+    await began.wait()
+    gone = True
+    with pytest.raises(StopAsyncIteration):
+        await anext(events)
+    assert ended.is_set()
+
+
+@pytest.mark.parametrize("how", ["close", "abort"])
+async def test_the_model_stops_when_the_connection_ends(
+    org: Organization, model: ExternalWeb, how: str
+) -> None:
+    """The model has said something, and is now silent."""
+    thoughts = 0
+
+    async def think(writer: asyncio.StreamWriter) -> None:
+        nonlocal thoughts
+        said = streamed("- Tea at five, with cake [1].\n", end=b"").body
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + said)
+        while True:
+            thoughts += 1
+            writer.write(b": hm\n\n")
+            await writer.drain()
+            await asyncio.sleep(0.01)
+
+    model.pages[COMPLETIONS] = think
+    path = f"{PATH}?narrow={quote(json.dumps(LOUNGE))}"
+    async with serving(org, "endpoint") as server:
+        reader, client = await asyncio.open_connection(*server.address)
+        try:
+            client.write(request(path, org["ben"], "Accept: text/event-stream"))
+            await asyncio.wait_for(reader.readuntil(b"Tea at five"), SECONDS)
+            so_far = thoughts
+            await until(lambda: thoughts > so_far + 5)
+            assert model.open == 1
+        finally:
+            (client.close if how == "close" else client.transport.abort)()
+        await until(lambda: model.open == 0)
+
+
+async def test_concurrent_requests_share_the_budget(org: Organization, model: ExternalWeb) -> None:
+    model.pages[COMPLETIONS] = streamed("- Tea [1].")
+    replies = await asyncio.gather(*(asked_for_stream(org["ben"]) for _ in range(8)))
+    kinds = sorted(reply.headers["content-type"].partition(";")[0] for reply in replies)
+    assert kinds == ["application/json"] * 5 + ["text/event-stream"] * 3
+    refused = {r.json()["code"] for r in replies if r.status_code != 200}
+    assert refused == {"RATE_LIMIT_HIT"}
+    assert len(model.requests) == 3
+
+
 async def test_each_person_has_a_daily_budget(org: Organization) -> None:
     for _ in range(3):
         (await org["ben"].get(PATH, narrow=LOUNGE)).ok
@@ -100,7 +251,7 @@ async def test_each_person_has_a_daily_budget(org: Organization) -> None:
     [
         Page(b"not JSON"),
         Page(b"\xff\xfe"),
-        Page(b"x" * 1_000_000),
+        Page(b"x" * 5_000_000),
         Page(b'{"choices": []}'),
         Page(b'{"choices": [{"message": {"content": null}}]}'),
         Page(status=500),

@@ -98,7 +98,7 @@ async def test_a_handshake_has_a_timeout(
             while not await ended(one):
                 pass
         await until(lambda: server.connections.open == server.connections.watched == 0)
-        # After a handshake, a silent client has the same time once more.
+        # After a handshake, a silent client has the same time again.
         line = await server.connect()
         assert await line.ended() == b""
         assert (await (await server.connect()).ask(HEALTH)).status == 200

@@ -226,7 +226,7 @@ async def test_an_incoming_webhook_bot_cannot_upload(org: Organization) -> None:
         full_name="Hook",
         bot=Bot(kind=BotKind.INCOMING_WEBHOOK, owner_id=org["ben"].user_id),
     )
-    await org.do(users.created(org.node.state, bot, credential))
+    await org.do(users.creation_change(org.node.state, bot, credential))
     hook = org.person_of("hook", bot)
     (await upload(hook, ("file", ("a", b"x")))).refused()
     path = await org["ben"].upload()
@@ -716,7 +716,7 @@ async def test_deleting_a_file_that_another_node_deletes_is_not_retried_forever(
     await org["ann"].delete("/attachments/1")
     assert await job.once() < PERIOD_SECONDS
     assert job.trouble is not None
-    await org.node.log.submit(None, attachments.files_deleted, [1])
+    await org.node.log.submit(None, attachments.record_deleted_files, [1])
     assert await job.once() == PERIOD_SECONDS
     assert job.trouble is None
 

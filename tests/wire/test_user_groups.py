@@ -372,7 +372,6 @@ async def chefs(taken: Organization) -> int:
         ({"name": "Taken"}, "BAD_REQUEST"),
         ({"name": "role:x"}, "BAD_REQUEST"),
         ({"description": "x" * 1025}, "BAD_REQUEST"),
-        ({"deactivated": True}, "BAD_REQUEST"),
         ({"deactivated": "no"}, "REQUEST_VARIABLE_INVALID"),
         ({"can_join_group": MEMBERS}, "REQUEST_VARIABLE_INVALID"),
         ({"can_join_group": {"old": MEMBERS}}, "REQUEST_VARIABLE_INVALID"),
@@ -498,6 +497,16 @@ async def test_groups_survive_a_restart(org: Organization, config: Config) -> No
 
 
 # Deactivating
+
+
+async def test_deactivated_true_changes_nothing(org: Organization) -> None:
+    group_id = await create(org, "ben", "cooks")
+    listener = await org["ben"].register()
+    assert (await org["ben"].patch(f"/user_groups/{group_id}", deactivated=True)).ok
+    assert await listener.events() == []
+    assert (await org["ben"].patch(f"/user_groups/{group_id}", deactivated=True, name="bakers")).ok
+    after = await group(org, group_id)
+    assert (after["name"], after["deactivated"]) == ("bakers", False)
 
 
 def shapes(events: list[dict[str, Any]]) -> list[tuple[Any, ...]]:

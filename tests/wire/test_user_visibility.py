@@ -17,7 +17,7 @@ from tertulia.model.changes import (
 )
 from tertulia.model.groups import SystemGroup, UserGroup
 from tertulia.model.users import Role, User
-from tertulia.state.user_visibility import AT_ONCE, bitmap
+from tertulia.state.user_visibility import BATCH_SIZE, bitmap
 from tertulia.store import log_entries
 from tertulia.wire.api.routes import ROUTES
 from tests.support import Listener, Organization
@@ -546,6 +546,18 @@ async def test_a_client_that_needs_them_gets_placeholders_for_invisible_people(
     assert people == [("remove", "Unknown user"), ("add", "Unknown user"), ("add", "Unknown user")]
 
 
+async def test_a_placeholder_does_not_tell_whether_the_account_is_active(org: Organization) -> None:
+    await limit_guests(org)
+    gus, cleo = await org["gus"].register(), org["cleo"].user_id
+    assert cleo in {user["user_id"] for user in gus.data["realm_users"]}
+    assert (await org["ann"].delete(f"/users/{cleo}")).ok
+    later = (await org["gus"].register()).data
+    for name in ("realm_users", "realm_non_active_users"):
+        assert later[name] == gus.data[name]
+    assert (await org["ann"].post(f"/users/{cleo}/reactivate")).ok
+    assert not [event for event in await gus.events() if event["type"] == "realm_user"]
+
+
 async def test_a_late_poll_has_nobody_from_before_they_became_visible(
     org: Organization,
 ) -> None:
@@ -600,7 +612,7 @@ async def test_visibility_gained_by_many_is_computed_and_logged_once(org: Organi
     gains = [gain for change in gained for gain in change.gained]
     assert {gain.viewers for gain in gains} == {tuple(sorted([org["gus"].user_id, *guests]))}
     assert BitMap().union(*(bitmap(gain.users) for gain in gains)) == BitMap(people)
-    assert len(gained) == len(gains) == 1000 // AT_ONCE
+    assert len(gained) == len(gains) == 1000 // BATCH_SIZE
     assert contacts.merged - merged <= len(guests) + 1
     answers = [await pages(queue) for queue in queues]
     assert [len(events) for events in answers] == [1000] * 5
@@ -629,7 +641,7 @@ async def many_people(org: Organization, name: str, count: int, role: Role) -> l
             full_name=f"{name}{number}",
             role=role,
         )
-        made.append(users.created(org.node.state, user, credential))
+        made.append(users.creation_change(org.node.state, user, credential))
     await org.do(*made)
     for change in made[:5]:
         org.person_of(change.user.full_name, change.user)

@@ -36,7 +36,7 @@ async def crowd(org: Organization, count: int) -> None:
     for user_id in range(first, first + count):
         user = User(id=user_id, address=f"n{user_id}@example.com", full_name=f"N {user_id}")
         own = Credential(user_id=user_id, key_digest=f"{user_id:064x}", key_sealed="")
-        changes.append(users.created(state, user, own))
+        changes.append(users.creation_change(state, user, own))
     await org.do(*changes)
 
 
@@ -195,6 +195,7 @@ async def test_the_own_account_is_a_flat_object(org: Organization) -> None:
     assert own["max_message_id"] == sent
     assert own["user_id"] == org["ben"].user_id
     assert own["profile_data"] == {}
+    assert own["is_imported_stub"] is False
     assert own["avatar_url"].startswith(DIGEST)
     assert "bot_type" not in own
     assert "profile_data" not in (await org["robo"].get("/users/me")).ok
@@ -348,7 +349,8 @@ async def test_a_name_that_looks_like_a_system_s_or_another_person_s_is_refused(
             (await org["cleo"].patch("/settings", full_name=name)).refused()
             (await ann.post("/bots", full_name=name, short_name="x")).refused()
             (await ann.patch(f"/bots/{hal}", full_name=name)).refused()
-    # Their own name in other letters, the same name again, and names that only start alike.
+    # The person's own name in another case, the same name again, and names that only start the
+    # same.
     for name in (CYRILLIC_CLEO, "Ben", "BEN", "Notification Bot 2", "Welcome"):
         with row(name):
             assert (await ann.patch(f"/users/{cleo}", full_name=name)).ok

@@ -264,7 +264,7 @@ async def test_templates_accept_any_json(
     assert refused["msg"] == "The template takes too long to render."
     assert (await journal(org, bot))[0][2:] == ("refused", "The template takes too long to render.")
     # Everyone shares the helper process: people with slow templates have to wait for a while.
-    monkeypatch.setattr(templates_module, "AT_ONCE_SECONDS", 0.5)
+    monkeypatch.setattr(templates_module, "BURST_SECONDS", 0.5)
     assert (await send_payload(bot, "json", payload)).refused("RATE_LIMIT_HIT", 429)[
         "retry-after"
     ] > 1

@@ -8,8 +8,8 @@ const sources = import.meta.glob<string>(["./**/*.{ts,svelte}", "!./**/*.test.ts
 
 /** The modules that each one imports at its top, types included. */
 function imports(path: string): string[] {
-  const found = sources[path]!.matchAll(/^\s*(?:import|export)\b[^;"]*"(\.[^"]+)";$/gm);
-  return [...found].flatMap(([, target]) => {
+  const matches = sources[path]!.matchAll(/^\s*(?:import|export)\b[^;"]*"(\.[^"]+)";$/gm);
+  return [...matches].flatMap(([, target]) => {
     const { pathname } = new URL(target!, `file:///${path.slice(2)}`);
     const names = ["", ".ts", "/index.ts"].map((ending) => `.${pathname}${ending}`);
     return names.find((name) => name in sources) ?? [];
@@ -22,8 +22,8 @@ it("no modules import each other in a circle", () => {
     if (trail.includes(path)) return [...trail.slice(trail.indexOf(path)), path];
     if (done.has(path)) return [];
     const circle = imports(path)
-      .map((one) => walk(one, [...trail, path]))
-      .find((found) => found.length);
+      .map((next) => walk(next, [...trail, path]))
+      .find((cycle) => cycle.length);
     done.add(path);
     return circle ?? [];
   };

@@ -14,5 +14,5 @@ void (isCached() ? Promise.resolve() : viewShown).then(() => import("./design/fo
 /** Whether this script came from a cache. */
 function isCached(): boolean {
   const entries = performance.getEntriesByName(import.meta.url) as PerformanceResourceTiming[];
-  return entries.some((one) => one.transferSize === 0);
+  return entries.some((entry) => entry.transferSize === 0);
 }

@@ -1,1 +1,1 @@
-"""Composing, configuring and serving a node."""
+"""Composing, configuring, and serving a node."""

@@ -1,4 +1,5 @@
-"""Acting on an organization from the command line, as its owner and with the API's verbs."""
+"""Acting on an organization from the command line, as its owner, with the verbs that the API
+uses."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -18,11 +19,9 @@ from tertulia.service.webhooks.calling import services_web
 
 @asynccontextmanager
 async def opened_caller(config: Config, report: Callable[[str], None]) -> AsyncIterator[Caller]:
-    """Open the organization and yield a caller that acts as its first owner. Servers may be running
-    in the meantime: this node isn't listed, and runs no jobs.
-
-    Raises as `opened_organization`; Refused if there is no owner.
-    """
+    """Open the organization and yield a caller that acts as its first owner. Servers can be running
+    at the same time: this node isn't listed, and runs no jobs. Raise as `opened_organization`;
+    Refused if there is no owner."""
     async with opened_organization(config, report) as (log, vault):
         links = Links(vault)
         files, disk = config.opened_files()

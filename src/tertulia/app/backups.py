@@ -1,4 +1,4 @@
-"""Creating, verifying and storing backups."""
+"""Creating, verifying, and storing backups."""
 
 import asyncio
 import contextlib
@@ -35,7 +35,7 @@ def back_up(
     compressed: bool = True,
     encrypt_to: Sequence[Any] = (),
 ) -> Manifest:
-    """Write the organization to a new file or an open stream. Raises VaultError if the secret
+    """Write the organization to a new file or an open stream. Raise VaultError if the secret
     doesn't match; otherwise as `transfer.back_up`."""
     with founding.founded_database(settings) as connection:
         secret = load_secret(settings.data_path, settings.secret or None, create=False)
@@ -61,23 +61,23 @@ async def make(settings: Config, progress: Progress) -> BackupResult:
     """Make a backup, restore it as a test, store it (encrypted if there are recipients), and delete
     the backups that it replaces.
 
-    Raises as `back_up`; DatabaseError if it can't be restored; FilesUnavailable or OSError if it
+    Raise as `back_up`; DatabaseError if it can't be restored; FilesUnavailable or OSError if it
     can't be stored. Nothing is deleted then.
     """
     now = time.time()
-    place = settings.opened_backups()
+    storage = settings.opened_backups()
     with temporary_directory(settings.data_path) as directory:
         # Files in a bucket are read with separate event loops, so use a thread.
         file = await asyncio.to_thread(_written, settings, directory, progress, now)
         try:
-            await place.put_from(file.name, file)
-            results = await backups.stored_backups(place)
+            await storage.put_from(file.name, file)
+            results = await backups.stored_backups(storage)
             days, weeks = settings.backup_keep_days, settings.backup_keep_weeks
             over = backups.superseded_backups(results, days, weeks, now)
             for backup in over:
-                await place.delete(backup.name)
+                await storage.delete(backup.name)
         finally:
-            await place.close()
+            await storage.close()
         made = next(backup for backup in results if backup.name == file.name)
     return BackupResult(backup=made, deleted=[backup.name for backup in over])
 

@@ -1,4 +1,5 @@
-"""What the HTTP server serves: the first-run page until an organization exists, then a node."""
+"""The application that the HTTP server serves: the first-run page until an organization exists,
+then a node."""
 
 import asyncio
 import os
@@ -23,7 +24,7 @@ class Bootstrap:
     """The ASGI application, which switches from the first run to a node."""
 
     def __init__(self, on_ready: Callable[[HttpNode], None]) -> None:
-        """`on_ready` is called when a node serves requests."""
+        """Create the application. `on_ready` is called when a node serves requests."""
         self.code = ""
         """The setup code; empty once an organization exists."""
         self.broken: Callable[[], None] = lambda: None
@@ -31,7 +32,7 @@ class Bootstrap:
         self.draining: Callable[[], None] = lambda: None
         """Called when the node begins to drain."""
         self.outdated = ""
-        """Why the program is too old for the database; empty if it isn't."""
+        """The reason why the program is too old for the database; empty if it isn't."""
         self.node: HttpNode | None = None
         self.polls: Polls | None = None
         """The polls that wait below ASGI, once a node serves requests."""
@@ -53,7 +54,7 @@ class Bootstrap:
         self.broken()
 
     async def close(self) -> None:
-        """Answer the requests that wait."""
+        """Respond to the requests that wait."""
         self._settled.set()
         if self.node is not None:
             await self.node.delivery.close()
@@ -62,7 +63,7 @@ class Bootstrap:
     async def opened(
         self, config: Config, report: Callable[[str], None], residents: Iterable[str]
     ) -> AsyncIterator[None]:
-        """Serve within the context. Raises what went wrong in the meantime."""
+        """Serve within the context. Raise errors that happen in the meantime."""
         tracing.begin(os.environ, Membership(config).name)
         try:
             async with self._opened(config, report, residents):
@@ -97,7 +98,7 @@ class Bootstrap:
     async def _first_run(
         self, config: Config, report: Callable[[str], None], ready: "asyncio.Future[None]"
     ) -> None:
-        """Serve the first-run page until anyone creates an organization, then the node."""
+        """Serve the first-run page until someone creates an organization, then the node."""
         try:
             membership = Membership(config)
             membership.lifecycle.on_drain(lambda: self.draining())
@@ -115,7 +116,9 @@ class Bootstrap:
                 look()
                 ready.set_result(None)
                 await self._founded.wait()
-                async with first.busy:  # The one who makes it here is to be signed in, too.
+                async with (
+                    first.busy
+                ):  # The person who creates it in this process must be signed in, too.
                     if self._leaving.is_set():
                         return
                     await forget_code(log)

@@ -1,4 +1,4 @@
-"""The composition root: what a node consists of, and how it starts and stops."""
+"""The composition root: the parts of a node, and how it starts and stops."""
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -48,7 +48,7 @@ async def opened_organization(
 ) -> AsyncIterator[tuple[Log, Vault]]:
     """Open the log and the vault of an existing organization.
 
-    Raises NoOrganization if it doesn't exist, and VaultError if the secret doesn't match.
+    Raise NoOrganization if it doesn't exist, and VaultError if the secret doesn't match.
     """
     async with opened_log(
         config,
@@ -57,10 +57,10 @@ async def opened_organization(
         clock=clock,
         elapsed=elapsed,
         membership=membership,
-        absent=NoOrganization(config.place),
+        absent=NoOrganization(config.database_location),
     ) as log:
         if log.state.is_empty:
-            raise NoOrganization(config.place)
+            raise NoOrganization(config.database_location)
         vault = opened_vault(config)
         try:
             await require_fitting(log, vault)

@@ -14,7 +14,7 @@ from msgspec import Struct
 from tertulia.model.site_addresses import site
 from tertulia.outbound.addresses import networks
 from tertulia.service.config import S3, SECRETS, Config, declared_server_settings, without_password
-from tertulia.service.sign_in_methods import HeaderMethod, methods_from
+from tertulia.service.sign_in_methods import SignInMethod
 from tertulia.store import backups as encrypted_backups
 from tertulia.store.s3_addresses import S3Address, s3_address
 
@@ -28,7 +28,7 @@ _CREDENTIAL: Final = "tertulia."
 """The prefix of credentials that are settings."""
 FILE: Final = "tertulia.toml"
 _MOST_BYTES: Final = 64 * 1024
-"""The size limit of a file with one setting."""
+"""The most bytes of a file with one setting."""
 _OF_SERVICES: Final = re.compile(
     r"TERTULIA_(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
 )
@@ -44,11 +44,11 @@ class ConfigValue(Struct, frozen=True):
 
     value: Any
     source: str
-    """Described so that it can follow `from`."""
+    """A description that can follow `from`."""
 
 
 def is_of_services(name: str, value: str) -> bool:
-    """Return whether Kubernetes sets the variable, for a Service whose name begins with Tertulia's
+    """Whether Kubernetes sets the variable, for a Service whose name begins with Tertulia's
     prefix."""
     if _OF_SERVICES.fullmatch(name):
         return True
@@ -72,7 +72,7 @@ def from_flags(flags: Mapping[str, Any]) -> dict[str, ConfigValue]:
 
 def from_environment(variables: Mapping[str, str]) -> dict[str, ConfigValue]:
     """Return the settings from variables, from files that variables name, and from systemd
-    credentials. Raises ConfigError if one is unknown, unreadable, or set twice."""
+    credentials. Raise ConfigError if one is unknown, unreadable, or set twice."""
     values: dict[str, ConfigValue] = {}
     unknown = []
     for variable, value in sorted(variables.items()):
@@ -110,7 +110,7 @@ def _from_credentials(directory: Path) -> dict[str, ConfigValue]:
     try:
         names = sorted(os.listdir(directory))
     except OSError:
-        return {}  # They belong to the program's parent, not to this program.
+        return {}  # They belong to the parent process.
     # The settings file may be a credential, too: `--config` names it.
     credentials = [name for name in names if name.startswith(_CREDENTIAL) and name != FILE]
     known = {name: name.removeprefix(_CREDENTIAL) for name in credentials}
@@ -141,7 +141,7 @@ def _text_of(path: Path, why: str = "") -> str:
 
 
 def from_file(path: Path) -> dict[str, ConfigValue]:
-    """Return the settings from a TOML file. Raises ConfigError if it is unreadable or has unknown
+    """Return the settings from a TOML file. Raise ConfigError if it is unreadable or has unknown
     settings."""
     try:
         parsed = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -175,8 +175,8 @@ def load(
     """Return the settings: defaults, overridden by the file, the environment, and the flags.
 
     The file is the given one or, if it exists, `tertulia.toml` in the data directory. The
-    environment sets them by `TERTULIA_…`, by files that `TERTULIA_…_FILE` names, and by systemd
-    credentials. Flags that are None are ignored. Raises ConfigError.
+    environment sets them with `TERTULIA_…`, with files that `TERTULIA_…_FILE` names, and with
+    systemd credentials. Flags that are None are ignored. Raise ConfigError.
     """
     variables = os.environ if environment is None else environment
     given = {**from_environment(variables), **from_flags(flags)}
@@ -186,27 +186,27 @@ def load(
         in_file = from_file(candidate) if candidate.is_file() else {}
     else:
         in_file = from_file(file)
-    found = _Found({**in_file, **given})
-    config = found.converted()
+    values = _Found({**in_file, **given})
+    config = values.converted()
     if config.data_path.exists() and not config.data_path.is_dir():
-        raise found.wrong("data_dir", "is a file, not a directory")
+        raise values.wrong("data_dir", "is a file, not a directory")
     config = msgspec.structs.replace(
         config,
-        external_url=_site(found, config.external_url),
-        proxy_trusted=_networks(found, "proxy_trusted", config.proxy_trusted),
+        external_url=_site(values, config.external_url),
+        proxy_trusted=_networks(values, "proxy_trusted", config.proxy_trusted),
         outgoing_webhook_networks=_networks(
-            found, "outgoing_webhook_networks", config.outgoing_webhook_networks
+            values, "outgoing_webhook_networks", config.outgoing_webhook_networks
         ),
-        web_push_networks=_networks(found, "web_push_networks", config.web_push_networks),
-        metrics_allowed=_networks(found, "metrics_allowed", config.metrics_allowed),
+        web_push_networks=_networks(values, "web_push_networks", config.web_push_networks),
+        metrics_allowed=_networks(values, "metrics_allowed", config.metrics_allowed),
     )
     if config.bigbluebutton_url and not _is_server(config.bigbluebutton_url):
-        raise found.wrong(
+        raise values.wrong(
             "bigbluebutton_url",
             "isn't the URL of a server, such as https://calls.example.com/bigbluebutton/",
         )
     if config.moving_from_url and not _is_server(config.moving_from_url):
-        raise found.wrong(
+        raise values.wrong(
             "moving_from_url", "isn't the URL of a server, such as https://old.example.com"
         )
     if config.smtp_host and not config.external_url:
@@ -218,11 +218,11 @@ def load(
             "Setting sign_in: external_url is required, too, because providers send people back to"
             " it."
         )
-    if config.scim_method and config.sign_in_of_scim is None:
+    if config.scim_method and config.sign_in_method(config.scim_method) is None:
         raise ConfigError(
             f"Setting scim_method: sign_in has no method with the name '{config.scim_method}'."
         )
-    if any(isinstance(method, HeaderMethod) for method in config.sign_in):
+    if any(method.kind == "header" for method in config.sign_in):
         trusted = config.proxy_trusted.replace(" ", "").split(",")
         if any(text in {"", "*"} or text.endswith("/0") for text in trusted):
             raise ConfigError(
@@ -233,7 +233,7 @@ def load(
         raise ConfigError(
             "Setting tls_key: tls_cert, the certificate that the key belongs to, is required, too."
         )
-    _require_mail_in(found, config)
+    _require_mail_in(values, config)
     _require_files(config, variables)
     return config
 
@@ -246,7 +246,7 @@ def ignored_file(config: Config, file: Path | None) -> Path | None:
     return candidate
 
 
-def _require_mail_in(found: "_Found", config: Config) -> None:
+def _require_mail_in(values: "_Found", config: Config) -> None:
     if bool(config.mail_in_pattern) != bool(config.mail_in_listen):
         given, other = (
             ("mail_in_pattern", "mail_in_listen")
@@ -262,22 +262,33 @@ def _require_mail_in(found: "_Found", config: Config) -> None:
     except ValueError:
         is_right = False
     if not is_right or place.path or place.query or place.username:
-        raise found.wrong("mail_in_listen", "isn't an address such as lmtp://127.0.0.1:2424")
+        raise values.wrong("mail_in_listen", "isn't an address such as lmtp://127.0.0.1:2424")
+
+
+def _sign_in_methods(given: Any) -> tuple[SignInMethod, ...]:
+    """Return the methods that are declared. Raise ValueError."""
+    if not given:
+        return ()
+    from tertulia.app.sign_in_tables import methods_from  # Only if used.
+
+    return methods_from(given)
 
 
 class _Found:
-    """Settings as they were given."""
+    """The settings as given, before conversion."""
 
     def __init__(self, given: Mapping[str, ConfigValue]) -> None:
         self._given = given
 
     def converted(self) -> Config:
-        """Return the settings converted to their types. Raises ConfigError."""
+        """Return the settings converted to their types. Raise ConfigError."""
         values = {name: value.value for name, value in self._given.items()}
-        if type(workers := values.get("workers")) is int:  # In TOML: a number is none in quotes.
+        if (
+            type(workers := values.get("workers")) is int
+        ):  # In TOML, a quoted number isn't a number.
             values["workers"] = str(workers)
         try:
-            methods = methods_from(values.pop("sign_in", []))
+            methods = _sign_in_methods(values.pop("sign_in", None))
         except ValueError as error:
             raise ConfigError(f"Setting {error}.") from None
         try:
@@ -369,14 +380,14 @@ def _require_files(config: Config, environment: Mapping[str, str]) -> None:
         )
 
 
-def _site(found: _Found, text: str) -> str:
-    """Return the site's URL without a trailing slash. Raises ConfigError."""
+def _site(values: _Found, text: str) -> str:
+    """Return the site's URL without a trailing slash. Raise ConfigError."""
     if not text:
         return ""
     try:
         return site(text)
     except ValueError:
-        raise found.wrong(
+        raise values.wrong(
             "external_url",
             "isn't the URL of a site, such as https://chat.example.com: http or https, a host,"
             " an optional port, and no path",
@@ -392,14 +403,14 @@ def _is_server(url: str) -> bool:
         return False
 
 
-def _networks(found: _Found, name: str, text: str) -> str:
-    """Return addresses and networks separated by commas. Raises ConfigError."""
+def _networks(values: _Found, name: str, text: str) -> str:
+    """Return addresses and networks separated by commas. Raise ConfigError."""
     listed = [name.strip() for name in text.split(",") if name.strip()]
     for value in listed:
         try:
             networks(value)
         except ValueError as error:
-            raise found.wrong(
+            raise values.wrong(
                 name,
                 f"is invalid: '{value}' isn't an address or network such as 10.0.0.5 or 10.0.0.0/8"
                 f" ({error})",

@@ -1,4 +1,4 @@
-"""The first run: serving the page on which an organization is created, until one exists."""
+"""The first run, which serves the page for creating an organization until one exists."""
 
 import asyncio
 import hmac
@@ -18,7 +18,7 @@ from tertulia.app.founding import Founder
 from tertulia.domain import names
 from tertulia.domain.accounts import sessions
 from tertulia.domain.accounts.sessions import NewSession
-from tertulia.domain.organization import realms
+from tertulia.domain.organization import lifecycle
 from tertulia.log.log import Log
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.service.accounts import password_rules
@@ -48,7 +48,7 @@ SETUP: Final = "/setup"
 CODE: Final = "setup_code"
 """The key that the code is stored under in the database, so that all nodes share it."""
 _LETTERS: Final = "23456789abcdefghjkmnpqrstuvwxyz"
-"""Without characters that look alike."""
+"""The characters of setup codes: none that look alike."""
 _NOTHING_YET: Final = (
     f"This server has no organization yet. Open {SETUP} in a browser to create one."
 )
@@ -72,12 +72,12 @@ def setup_address(site: str, code: str) -> str:
 
 
 async def _health(_: Request) -> Response:
-    """The process is running."""
+    """Respond that the process is running."""
     return JSONResponse({"status": "alive"})
 
 
 async def _not_ready(_: Request) -> Response:
-    """The server has no organization."""
+    """Respond that the server has no organization yet."""
     return JSONResponse({"status": "there is no organization yet"}, status_code=503)
 
 
@@ -94,14 +94,15 @@ class FirstRun:
     def __init__(
         self, config: Config, log: Log, code: str, moved: Callable[[], Awaitable[object]]
     ) -> None:
-        """`moved` returns when the organization was created and the node serves requests."""
+        """Create the application. `moved` returns when the organization was created and the node
+        serves requests."""
         self._config = config
         self._log = log
         self._code = code
         self._moved = moved
         self._sign_in_limits = SignInLimits(Limiters(log.elapsed))
         self.busy = asyncio.Lock()
-        """Held while an organization is created: the log must stay open."""
+        """Held while an organization is created, because the log must stay open."""
 
     def answers(self) -> ASGIApp:
         """Return the ASGI application."""
@@ -139,7 +140,7 @@ class FirstRun:
             founder = Founder(
                 organization=names.realm_name(sent.get("organization", "")),
                 address=names.address(sent.get("email", "")),
-                full_name=realms.founder_name(sent.get("full_name", "")),
+                full_name=lifecycle.founder_name(sent.get("full_name", "")),
                 password=sent.get("password", ""),
             )
             await self._require_good(founder)
@@ -159,7 +160,7 @@ class FirstRun:
                 with origin:
                     cookies = await self._found(request, vault, founder)
         except Refused:
-            # Someone else, perhaps on another node, was faster.
+            # Someone else was faster, perhaps on another node.
             return await self._there_already()
         finally:
             vault.close()

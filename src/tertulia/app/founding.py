@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmana
 from msgspec import Struct
 
 from tertulia.domain.channels.channels import NewChannel
-from tertulia.domain.organization import founding, realms
+from tertulia.domain.organization import founding, lifecycle
 from tertulia.domain.organization.founding import NewOrganization
 from tertulia.log.head_watch import PositionFile
 from tertulia.log.log import Log
@@ -42,8 +42,8 @@ class NoOrganization(Exception):
 
 
 def is_founded(config: Config) -> bool:
-    """Return whether an organization exists, in a database of any version, without changing it.
-    Raises DatabaseError if that is unknown."""
+    """Whether an organization exists, in a database of any version, without changing it. Raise
+    DatabaseError if that is unknown."""
     database = database_at(config.data_path, config.database_url)
     if not database.exists():
         return False
@@ -53,19 +53,19 @@ def is_founded(config: Config) -> bool:
 
 @contextmanager
 def founded_database(config: Config, *, readonly: bool = True) -> Iterator[Connection]:
-    """Open the database of an organization, of any version, within the context. Raises
+    """Open the database of an organization, of any version, within the context. Raise
     NoOrganization."""
     database = database_at(config.data_path, config.database_url)
     if not database.exists():
-        raise NoOrganization(config.place)
+        raise NoOrganization(config.database_location)
     with closing(database.connect(readonly=readonly)) as connection:
         if not installation.is_founded(connection):
-            raise NoOrganization(config.place)
+            raise NoOrganization(config.database_location)
         yield connection
 
 
 class Founder(Struct, frozen=True, kw_only=True):
-    """What a new organization needs: its name and its owner."""
+    """The data for creating an organization: its name and its owner."""
 
     organization: str
     address: str
@@ -86,20 +86,20 @@ def require_empty(state: State) -> None:
 
 
 async def found(log: Log, vault: Vault, founder: Founder) -> User:
-    """Create the organization, its owner and its first channels. Returns the owner.
+    """Create the organization, its owner and its first channels. Return the owner.
 
-    Raises Refused if an organization exists, or a name or the address is invalid.
+    Raise Refused if an organization exists, or a name or the address is invalid.
     """
     render = Renderer(in_place=True).render
     owner = await log.submit(
         None,
-        founding.found,
+        founding.create_organization,
         NewOrganization(
             name=founder.organization,
             uuid=str(uuid.uuid4()),
             address=founder.address,
             full_name=founder.full_name,
-            credential=await vault.credential(realms.FIRST_USER, founder.password),
+            credential=await vault.credential(lifecycle.FIRST_USER, founder.password),
             channels=tuple(
                 NewChannel(
                     name=name,
@@ -159,10 +159,12 @@ async def opened_log(
     membership: Membership | None = None,
     absent: Exception | None = None,
 ) -> AsyncIterator[Log]:
-    """Open the organization's migrated log within the context. With a `membership`, this is a
-    server; otherwise DatabaseError is raised if a server is running and a migration is needed.
-    Leftovers of killed backups are deleted. A missing database is created or, if `absent` is given,
-    that is raised before anything is touched."""
+    """Open the organization's migrated log within the context.
+
+    With a `membership`, this is a server; otherwise DatabaseError is raised if a server is running
+    and a migration is needed. Leftovers of killed backups are deleted. A missing database is
+    created or, if `absent` is given, that error is raised before anything changes.
+    """
     serves = membership is not None
     database = database_at(config.data_path, config.database_url, config.bus)
     store = Store(database, serves=serves)
@@ -194,5 +196,5 @@ async def opened_log(
 
 
 def opened_vault(config: Config, *, create: bool = False) -> Vault:
-    """Return the vault with the installation's secret. Raises VaultError if it is missing."""
+    """Return the vault with the installation's secret. Raise VaultError if it is missing."""
     return Vault(load_secret(config.data_path, config.secret or None, create=create))

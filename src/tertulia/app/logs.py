@@ -19,13 +19,13 @@ _WORD = re.compile(r'[^ "=\\]+')
 
 
 def begin(level: str, form: str, worker: int | None = None) -> None:
-    """Start logging. `form` is `text` or `json`; `worker` is added to each line."""
+    """Start logging. `form` is the format, `text` or `json`; `worker` is added to each line."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines(worker) if form == "json" else TextLines(worker))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    # No line contains the source line, thread or process, which take as long to look up as
+    # No line contains the source line, thread, or process, which take as long to look up as
     # everything else.
     logging._srcfile = None  # the documented way
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
@@ -34,16 +34,16 @@ def begin(level: str, form: str, worker: int | None = None) -> None:
     sys.excepthook = _log_end
     # The server logs its start and stop itself.
     logging.getLogger("uvicorn").setLevel(max(logging.WARNING, root.level))
-    # It would log every URL in messages that the server fetches.
+    # This library would log every URL in messages that the server fetches.
     logging.getLogger("httpx").setLevel(max(logging.WARNING, root.level))
-    # It would log what mail clients send, including addresses that post to channels.
+    # This library would log data from mail clients, including addresses that post to channels.
     logging.getLogger("mail.log").setLevel(max(logging.ERROR, root.level))
-    # It would repeat each lost connection.
+    # This library would repeat each lost connection.
     logging.getLogger("psycopg").setLevel(max(logging.ERROR, root.level))
 
 
 def are_json() -> bool:
-    """Return whether lines are JSON, so that nothing else may be printed between them."""
+    """Whether lines are JSON, so that nothing else may be printed between them."""
     return any(isinstance(handler.formatter, JsonLines) for handler in logging.getLogger().handlers)
 
 
@@ -97,11 +97,11 @@ class JsonLines(_Lines):
         try:
             return _encoder.encode(facts).decode()
         except UnicodeEncodeError:
-            told = {
+            safe = {
                 name: value if isinstance(value, int | float) else _text(value)
                 for name, value in facts.items()
             }
-            return _encoder.encode(told).decode()
+            return _encoder.encode(safe).decode()
 
 
 class TextLines(_Lines):
@@ -145,5 +145,7 @@ def _quoted(value: Any) -> str:
     if text.isalnum():
         return text
     if not text.isprintable():
-        return json.dumps(text)  # In ASCII: some of it may steer a terminal, or look like a line.
+        return json.dumps(
+            text
+        )  # In ASCII, because other characters may control a terminal, or look like a line.
     return text if _WORD.fullmatch(text) else _encoder.encode(text).decode()

@@ -14,17 +14,15 @@ from tertulia.service.config import Config
 from tertulia.store import file_modes
 
 
-def place_of(config: Config, file: Path | None) -> Path:
-    """Return the settings file: the given one, or the one in the data directory."""
+def settings_path(config: Config, file: Path | None) -> Path:
+    """Return the path of the settings file: the given one, or the one in the data directory."""
     return file or config.data_path / FILE
 
 
 def put(file: Path, values: Mapping[str, str | int]) -> None:
-    """Set values in the settings file, atomically. New ones are appended, and the rest stays
-    unchanged. A new file is readable only by its owner.
-
-    Raises ConfigError for values that can't be written, and OSError if the file can't be.
-    """
+    """Set values in the settings file, atomically. New ones are appended, and the rest doesn't
+    change. A new file is readable only by its owner. Raise ConfigError for values that can't be
+    written, and OSError if the file can't be written."""
     file_modes.directory(file.parent)
     before = file.read_text(encoding="utf-8") if file.exists() else ""
     after = _with(before, values)

@@ -1,7 +1,6 @@
-"""The command line. Only the module with the command that was typed is loaded."""
+"""The command line. Only the module of the command in use is imported."""
 
 import gc
-import getpass
 import importlib
 import sys
 from collections.abc import Iterable
@@ -10,20 +9,32 @@ from typing import Annotated, Any, Final
 import typer
 
 from tertulia import __version__
+from tertulia.cli import grammar
 from tertulia.cli.errors import Commands
 from tertulia.log.origin import current_origin
 from tertulia.model.audit_log import Origin
 
-COMMANDS: Final = (
-    *("serve", "init", "first-steps", "create-user", "create-bot", "password", "sign-out"),
-    *("reactivate", "invite", "users", "bots", "keys", "sessions", "agents", "second-factors"),
-    *("identities", "sign-in-link", "invitations"),
-    *("groups", "channels", "folders", "settings", "defaults", "default-groups"),
-    *("fields", "domains", "pictures", "emoji", "linkifiers", "playgrounds", "files"),
-    *("announce", "mail", "backup", "backups", "restore", "import", "export"),
-    *("move-files", "check", "top", "nodes", "end-queues", "usage", "audit", "config"),
-)
-"""In the order in which help lists them."""
+_PANELS: Final = {
+    "The server and the organization": (
+        *("serve", "init", "first-steps", "check", "top", "config", "usage", "audit"),
+        *("reactivate", "export"),
+    ),
+    "The server's parts: NOUN VERB": ("backups", "files", "mail", "nodes", "queues", "import"),
+    "People and access: NOUN VERB": (
+        *("users", "invitations", "groups", "bots", "keys", "sessions", "agents"),
+        *("second-factors", "identities"),
+    ),
+    "Channels and settings: NOUN VERB": (
+        *("channels", "folders", "settings", "defaults", "default-groups", "fields", "domains"),
+        *("pictures", "emoji", "linkifiers", "playgrounds", "announce"),
+    ),
+    "Other names of commands": (
+        *("create-user", "create-bot", "invite", "password", "sign-out", "sign-in-link"),
+        *("backup", "restore", "move-files", "end-queues"),
+    ),
+}
+"""The commands, as help lists them."""
+COMMANDS: Final = tuple(name for names in _PANELS.values() for name in names)
 _MODULES: Final = {
     **dict.fromkeys(("create-user", "password", "sign-out", "sign-in-link"), "users"),
     "create-bot": "bots",
@@ -34,16 +45,26 @@ _MODULES: Final = {
     "emoji": "pictures",
     "defaults": "settings",
     **dict.fromkeys(("linkifiers", "playgrounds", "announce", "reactivate"), "organization"),
-    **dict.fromkeys(("backup", "restore", "end-queues"), "backups"),
+    **dict.fromkeys(("backup", "restore", "queues", "end-queues"), "backups"),
     "move-files": "files",
     "import": "imports",
     "export": "exports",
 }
 """Modules of commands whose module has another name."""
 
+_HELP: Final = """Tertulia is a team chat server that works with Zulip clients.
+
+Commands have the form `tertulia NOUN VERB NAME key=value`, such as `tertulia users change
+ben@example.com role=moderator`. Options can be typed as `key=value` or as `--key value`. Commands
+about the whole server or organization are one word, such as `tertulia check`.
+
+`tertulia NOUN` lists the verbs of a noun. `tertulia NOUN VERB --help` shows what a verb takes, with
+an example.
+"""
+
 
 class CommandLineOrigin:
-    """The command that the operator typed, as the origin of what it does."""
+    """The operator's command, as the origin of its changes."""
 
     is_over = False
 
@@ -51,13 +72,23 @@ class CommandLineOrigin:
         self._command = command
 
     def origin(self) -> Origin:
+        import getpass  # Only computed if something is recorded.
+
         return Origin(way="command_line", command=self._command, agent=getpass.getuser())
 
 
 class _Program(Commands):
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(super().list_commands(ctx), key=COMMANDS.index)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
-        words = [name, *(text for text in rest[:1] if text in getattr(command, "commands", ()))]
+        verbs = getattr(command, "commands", {})
+        words = [name, *(text for text in rest[:1] if text in verbs)]
+        if len(words) > 1:
+            rest = [rest[0], *grammar.as_options(verbs[rest[0]], rest[1:])]
+        elif command is not None:
+            rest = grammar.as_options(command, rest)
         if name != "serve":
             origin = CommandLineOrigin(f"tertulia {' '.join(map(str, words))}")
             token = current_origin.set(origin)
@@ -66,21 +97,20 @@ class _Program(Commands):
 
 
 def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
-    """Return the program with these commands.
-
-    A module has a group (a Typer app of that name), or a function of that name with its `EXAMPLES`.
-    """
+    """Return the program with these commands. A module has either a group (a Typer app with that
+    name), or a function with that name and `EXAMPLES`."""
     app = typer.Typer(
         name="tertulia",
         cls=_Program,
-        help="Tertulia is a team chat server that works with Zulip clients.",
+        help=_HELP,
         epilog="Try it out: `tertulia serve --demo --data-dir demo`",
         no_args_is_help=True,
         rich_markup_mode="markdown",
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback()(_tertulia)
+    app.callback(help=_HELP)(_tertulia)
+    panels = {name: panel for panel, names in _PANELS.items() for name in names}
     for name in names:
         word = name.replace("-", "_")
         module = importlib.import_module(f"{__name__}.{_MODULES.get(name, word)}")
@@ -89,10 +119,11 @@ def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
             value for value in values if isinstance(value, typer.Typer) and value.info.name == name
         )
         if result := next(groups, None):
-            app.add_typer(result, name=name)
+            app.add_typer(result, name=name, rich_help_panel=panels[name])
         else:
             examples = getattr(module, "EXAMPLES", None) or {name: module.EXAMPLE}
-            app.command(name, epilog=examples[name])(getattr(module, word))
+            add = app.command(name, epilog=examples[name], rich_help_panel=panels[name])
+            add(getattr(module, word))
     return app
 
 
@@ -108,11 +139,11 @@ def _tertulia(
         typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
-    """Tertulia is a team chat server that works with Zulip clients."""
+    """Declare the program's own options."""
 
 
 def main() -> None:
-    """Run the command that was typed."""
+    """Run the command on the command line."""
     first = sys.argv[1] if len(sys.argv) > 1 else ""
     # Imports make no garbage, and collecting it would take an eighth of a start.
     gc.disable()

@@ -1,5 +1,5 @@
-"""`tertulia keys`, `sessions`, `agents`, `second-factors`, and `identities`: what people and
-programs sign in with."""
+"""`tertulia keys`, `sessions`, `agents`, `second-factors`, and `identities`: the credentials of
+people and programs."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any, TypeVar
@@ -27,19 +27,19 @@ keys = group("keys", "Manage API keys of people and bots: show and replace them.
 sessions = group("sessions", "Manage active sessions in browsers: list and end them.")
 agents = group(
     "agents",
-    "Manage access keys, with which devices, programs, and agents act on behalf of people: list and"
+    "Manage access keys, which let devices, programs, and agents act on behalf of people: list and"
     " revoke them.",
 )
 
 second_factors = group("second-factors", "Manage second factors of people: list and remove them.")
 
 _Whose = Annotated[
-    str | None, typer.Argument(metavar="[USER]", help="Show only what this person has.")
+    str | None, typer.Argument(metavar="[USER]", help="Show only those of this person.")
 ]
 
 
 def _newest(caller: Caller, table: Iterable[T], who: str | None) -> list[T]:
-    """Return a table's records, or those of one person, newest first."""
+    """Return a table's records, or only one person's, newest first."""
     user_id = None if who is None else account_of_person(caller.state, who).id
     records: Iterable[Any] = table
     of_one = (record for record in records if user_id in {None, record.user_id})
@@ -58,7 +58,7 @@ async def replace_key(caller: Caller, who: Who) -> Printed:
     immediately.
 
     People get an email about it, and their agents' keys are revoked. Browsers stay signed in;
-    `tertulia sign-out` ends all access.
+    `tertulia users sign-out` ends all access.
     """
     user = _usable(caller, who)
     new, site = caller.node.vault.new_key(), caller.node.config.mail_site
@@ -113,7 +113,7 @@ async def end_session(
     caller: Caller,
     session_id: Annotated[int, typer.Argument(help="ID, as shown by `sessions list`.")],
 ) -> Printed:
-    """End a session. `tertulia sign-out` signs a person out of all browsers and programs."""
+    """End a session. `tertulia users sign-out` signs a person out of all browsers and programs."""
     session = caller.state.sessions.get(session_id)
     if session is None:
         raise NoSuchItem("session")

@@ -30,12 +30,12 @@ Words = Annotated[
     ),
 ]
 _DIGITS: Final = 17
-"""More than an ID has."""
+"""A number with this many digits is too long for an ID."""
 _ROLE_NAMES = {role: name.value for name, role in ROLES.items()}
 
 
 class Account(Struct, frozen=True, kw_only=True):
-    """An account, with what is needed to sign in."""
+    """An account and its credentials."""
 
     user_id: int
     email: str
@@ -43,11 +43,11 @@ class Account(Struct, frozen=True, kw_only=True):
     api_key: str
 
     def printed(self, *, with_key: bool = True) -> Printed:
-        """A line for each value."""
+        """Return a line for each value."""
         values = msgspec.structs.asdict(self)
         if not with_key:
             del values["api_key"]
-        return Printed(self, [f"{name:<10} {value}" for name, value in values.items()])
+        return Printed(values, [f"{name:<10} {value}" for name, value in values.items()])
 
 
 def account_of(state: State, vault: Vault, user: User) -> Account:
@@ -61,7 +61,7 @@ def account_of(state: State, vault: Vault, user: User) -> Account:
 
 
 def person_with(state: State, address: str) -> User:
-    """Return the account with that address. Refused if it doesn't exist."""
+    """Return the account with this address. Raise Refused if it doesn't exist."""
     user = state.user_with_address(address)
     if user is None:
         raise Refused(f"No account has the address '{address}'.")
@@ -69,7 +69,7 @@ def person_with(state: State, address: str) -> User:
 
 
 def account_called(state: State, who: str) -> User:
-    """Return the account with that address or user ID. Refused if it doesn't exist."""
+    """Return the account with this address or user ID. Raise Refused if it doesn't exist."""
     user_id = id_in(who)
     if user_id is None:
         return person_with(state, who)
@@ -80,7 +80,8 @@ def account_called(state: State, who: str) -> User:
 
 
 def account_of_person(state: State, who: str) -> User:
-    """Like `account_called`, but bots are Refused."""
+    """Return the person's account with this address or user ID. Raise Refused for bots, and if it
+    doesn't exist."""
     user = account_called(state, who)
     if user.is_bot:
         raise Refused(f"'{who}' is a bot. Use `tertulia bots` instead.")
@@ -88,7 +89,8 @@ def account_of_person(state: State, who: str) -> User:
 
 
 def account_of_bot(state: State, who: str) -> User:
-    """Like `account_called`, but people are Refused."""
+    """Return the bot with this address or user ID. Raise Refused for people, and if it doesn't
+    exist."""
     user = account_called(state, who)
     if not user.is_bot:
         raise Refused(f"'{who}' is a person. Use `tertulia users` instead.")
@@ -96,17 +98,19 @@ def account_of_bot(state: State, who: str) -> User:
 
 
 def user_ids(state: State, people: Iterable[str]) -> list[int]:
-    """The distinct IDs of the accounts with these addresses or IDs."""
+    """Return the IDs of the accounts with these addresses or IDs, without duplicates."""
     return list(dict.fromkeys(account_called(state, person).id for person in people))
 
 
 def id_in(text: str) -> int | None:
-    """Parse an ID. None for text that isn't a number, or a number that no ID can be."""
+    """Parse an ID. Return None for text that isn't a number, and for numbers that can't be an
+    ID."""
     return int(text) if text.isdecimal() and len(text) < _DIGITS else None
 
 
 def having(users: Iterable[User], words: Sequence[str] | None) -> list[User]:
-    """Accounts whose name or address contains all words, by ID, without the server's own bots."""
+    """Return the accounts whose name or address contains all words, by ID, without the server's own
+    bots."""
     matches = (
         user
         for user in users
@@ -121,12 +125,12 @@ def role_name(role: Role) -> str:
 
 
 def role_called(name: RoleName | None) -> Role | None:
-    """The role with that name; None if no role was named."""
+    """Return the role with this name; None if the name is None."""
     return None if name is None else ROLES[name]
 
 
 def status_of(account: User) -> str:
-    """`active`, `deactivated` or `erased`."""
+    """Return `active`, `deactivated`, or `erased`."""
     if account.is_deleted:
         return "erased"
     return "active" if account.is_active else "deactivated"

@@ -1,8 +1,6 @@
-"""`NAME=VALUE`: settings as they are typed and shown.
-
-What values a setting takes follows from the parameters that the API declares. Only groups and
-channels differ: they're typed by their names.
-"""
+"""`NAME=VALUE`: parsing and showing settings. The values that a setting accepts follow from the
+parameters that the API declares. Only groups and channels differ: on the command line, they are
+given by name."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -19,15 +17,15 @@ from tertulia.wire.http.errors import BadParameter, MissingParameter
 from tertulia.wire.http.parameters import Declaration, Parameter, declared, decode, without_unset
 
 NONE: Final = "none"
-"""Stands for no channel or no folder."""
+"""Means no channel or no folder."""
 UNLIMITED: Final = "unlimited"
 _NUMBER: Final = re.compile(r"-?[0-9]{1,16}")
 Shown = bool | int | str | list[str] | dict[str, Any] | None
-"""A value that is shown; one of a setting can be typed again."""
+"""A value to show. The value of a setting can be typed again."""
 
 
 def split(typed: Sequence[str], known: Collection[str]) -> dict[str, str]:
-    """Parse `NAME=VALUE`s. UsageError for a name that isn't known."""
+    """Parse `NAME=VALUE` arguments. Raise UsageError for unknown names."""
     settings: dict[str, str] = {}
     for text in typed:
         name, equals, value = text.partition("=")
@@ -44,7 +42,7 @@ def require_known(name: str, known: Collection[str]) -> None:
     """Raise UsageError, with similar names, if a name isn't known."""
     if name in known:
         return
-    import difflib  # Imported here: only typing errors need it.
+    import difflib  # Imported here because only typing errors need it.
 
     like = difflib.get_close_matches(name, known, n=3)
     hint = f" Did you mean {' or '.join(like)}?" if like else ""
@@ -52,8 +50,8 @@ def require_known(name: str, known: Collection[str]) -> None:
 
 
 def read(by: Declaration, sent: Mapping[str, str], names: Mapping[str, str]) -> dict[str, Any]:
-    """Read parameters as the API does. `names` has their names in commands, by those in the API.
-    UsageError if one is invalid or missing."""
+    """Parse parameters as the API does. `names` has their names in commands, by their names in the
+    API. Raise UsageError if one is invalid or missing."""
     try:
         places = {
             parameter.name: sent.get(parameter.name, "0")
@@ -116,13 +114,14 @@ _ROLES: Final = "role:"
 
 
 def group_typed(state: State, text: str) -> str:
-    """Turn a group's name (or a new value in JSON) into a permission change in JSON. UsageError if
-    no group has the name."""
+    """Convert a group's name (or a new value in JSON) to a permission change in JSON. Raise
+    UsageError if no group has this name."""
     return f'{{"new": {group_named(state, text)}}}'
 
 
 def group_named(state: State, text: str) -> str:
-    """Turn a group's name into its ID, and leave JSON as it is. UsageError if it doesn't exist."""
+    """Convert a group's name to its ID, and leave JSON as it is. Raise UsageError if the group
+    doesn't exist."""
     text = text.strip()
     if text.startswith("{") or _NUMBER.fullmatch(text):
         return text
@@ -137,7 +136,7 @@ def group_named(state: State, text: str) -> str:
 
 
 def group_shown(state: State, setting: GroupSetting) -> Shown:
-    """A permission's value: a group's name, or the members of an unnamed group."""
+    """Return a permission's value: a group's name, or the members of an unnamed group."""
     if isinstance(setting, Members):
         shown: dict[str, Any] = msgspec.to_builtins(setting)
         return shown
@@ -148,7 +147,8 @@ def group_shown(state: State, setting: GroupSetting) -> Shown:
 
 
 def channel_typed(state: State, text: str) -> str:
-    """Turn a channel's name, with or without `#`, into its ID. UsageError if it doesn't exist."""
+    """Convert a channel's name, with or without `#`, to its ID. Raise UsageError if it doesn't
+    exist."""
     if text.strip() == NONE:
         return str(NOWHERE)
     channel = state.channel_named(text.strip().removeprefix("#"))
@@ -160,11 +160,11 @@ def channel_typed(state: State, text: str) -> str:
 
 
 def channel_shown(state: State, channel_id: int) -> str:
-    """A channel's name, or `none`."""
+    """Return a channel's name, or `none`."""
     channel = state.channels.get(channel_id)
     return NONE if channel is None else channel.name
 
 
 def line_of(value: Shown) -> str:
-    """A value as it can be typed again."""
+    """Return the value in a form that can be typed again."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -8,6 +8,7 @@ import typer
 from tertulia.cli.accounts import account_called
 from tertulia.cli.commands import Column, Printed, configured, listing, opened
 from tertulia.cli.tables import moment
+from tertulia.model.audit_log import AuditKind
 from tertulia.model.users import User
 from tertulia.service.config import Config
 from tertulia.state.state import State
@@ -29,7 +30,11 @@ async def audit(
         typer.Option(metavar="ACCOUNT", help=f"Only what was done to this account. {_ACCOUNT}"),
     ] = None,
     kind: Annotated[
-        str | None, typer.Option(help="Only records of this kind, such as sign_in_failed.")
+        AuditKind | None,
+        typer.Option(
+            metavar="KIND",
+            help="Only records of this kind, such as sign_in_failed. An unknown kind lists all.",
+        ),
     ] = None,
     before: Annotated[
         int | None, typer.Option(metavar="ID", min=1, help="Only records older than this one.")
@@ -83,4 +88,4 @@ def _shown(details: dict[str, Any]) -> str:
 
 
 _WIDTH: Final = 100
-"""Characters of details in a table; JSON has all of them."""
+"""The most characters of details in a table. JSON has all of them."""

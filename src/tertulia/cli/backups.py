@@ -1,4 +1,4 @@
-"""`tertulia backup`, `backups`, `restore`, and `end-queues`."""
+"""`tertulia backups` and `queues`, and their other names: `backup`, `restore`, and `end-queues`."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,15 @@ import typer
 
 from tertulia.app.backups import back_up, make
 from tertulia.app.founding import NoOrganization, is_founded
-from tertulia.cli.commands import Printed, add_default_command, configured, done, report, show
+from tertulia.cli.commands import (
+    Printed,
+    add_default_command,
+    configured,
+    done,
+    group,
+    report,
+    show,
+)
 from tertulia.cli.errors import UsageError
 from tertulia.cli.options import AsJson
 from tertulia.cli.tables import moment, utc
@@ -38,6 +46,7 @@ EXAMPLES = {
 }
 STANDARD_OUTPUT: Final = "-"
 """The file name that means standard output."""
+_SAVE: Final = "tertulia backups save"
 _NICENESS: Final = 10
 
 
@@ -80,8 +89,8 @@ def backup(
 
     The file has the same format for SQLite and PostgreSQL, so you can also use it to move an
     organization from one to the other. It contains the installation's secret, so that API keys
-    still work after `tertulia restore`: keep it as safe as the server. It also contains uploaded
-    files and pictures. Files in a bucket are downloaded, which can take a while.
+    still work after `tertulia backups restore`: keep it as safe as the server. It also contains
+    uploaded files and pictures. Files in a bucket are downloaded, which can take a while.
 
     If you pipe the backup to another program, it's complete only if this command exits with code 0.
     After a restore, clients register new event queues by themselves.
@@ -128,8 +137,11 @@ def backup(
     show(Printed(written, lines), as_json=as_json, err=target is not file)
 
 
+queues = group(
+    "queues", "Manage clients' event queues: end them after you restored an older database."
+)
 backups = typer.Typer(
-    name="backups", help="List automatic backups, or make one now.", rich_markup_mode="markdown"
+    name="backups", help="Make, list, and restore backups.", rich_markup_mode="markdown"
 )
 
 
@@ -137,14 +149,14 @@ backups = typer.Typer(
 async def list_backups(config: Config) -> Printed:
     """List the backups in the location set by backup_to, oldest first.
 
-    Each backup was verified when it was made. Use `tertulia restore` to restore one.
+    Each backup was verified when it was made. Use `tertulia backups restore` to restore one.
     """
     _require_place(config)
-    place = config.opened_backups()
+    storage = config.opened_backups()
     try:
-        stored = await kept_backups.stored_backups(place)
+        stored = await kept_backups.stored_backups(storage)
     finally:
-        await place.close()
+        await storage.close()
     return Printed({"backups": stored}, list(map(_line, stored)))
 
 
@@ -157,7 +169,7 @@ def make_backup(config: Config) -> Printed:
     """
     _require_place(config)
     with contextlib.suppress(OSError):
-        os.nice(_NICENESS)  # The server comes first.
+        os.nice(_NICENESS)  # The server has priority.
     with as_interrupts(), progress_bars() as progress:
         made = asyncio.run(make(config, progress))
     deleted = (f"Deleted {name}." for name in made.deleted)
@@ -165,6 +177,7 @@ def make_backup(config: Config) -> Printed:
 
 
 add_default_command(backups, list_backups, "Example: `tertulia backups --data-dir data`")
+backups.command("save", epilog=EXAMPLES["backup"].replace("tertulia backup", _SAVE))(backup)
 backups.command("make", epilog="Example: `tertulia backups make --data-dir data`")(make_backup)
 
 
@@ -204,10 +217,15 @@ def _line(backup: StoredBackup) -> str:
     return f"{backup.name}  {moment(backup.at)}  {backup.size / 1_000_000:.1f} MB"
 
 
+@backups.command(
+    "restore", epilog=EXAMPLES["restore"].replace("tertulia restore", "tertulia backups restore")
+)
 @configured
 def restore(
     config: Config,
-    file: Annotated[Path, typer.Argument(help="Backup file, as written by `tertulia backup`.")],
+    file: Annotated[
+        Path, typer.Argument(help="Backup file, as written by `tertulia backups save`.")
+    ],
     identity: Annotated[
         Path | None,
         typer.Option(
@@ -265,7 +283,8 @@ def restore(
 
 @contextlib.contextmanager
 def _decrypted(file: Path, identity: Path | None, data_path: Path) -> Iterator[BinaryIO | None]:
-    """Decrypt the file for the duration of the context. None if it isn't encrypted."""
+    """Decrypt the file for the duration of the context, and yield its content; None if it isn't
+    encrypted."""
     if identity is None or not encrypted_backups.is_encrypted(file):
         yield None
         return
@@ -275,7 +294,7 @@ def _decrypted(file: Path, identity: Path | None, data_path: Path) -> Iterator[B
 
 
 def _place_secret(config: Config, secret: str) -> Path | None:
-    """Store the secret. Return its file if it's new. VaultError if another secret exists."""
+    """Store the secret. Return its file if it's new. Raise VaultError if another secret exists."""
     path = config.data_path / SECRET_FILE
     if not config.secret and not path.exists():
         save_secret(path, secret)
@@ -289,6 +308,7 @@ def _place_secret(config: Config, secret: str) -> Path | None:
     return None
 
 
+@queues.command("end", epilog="Example: `tertulia queues end --data-dir data`")
 @configured
 def end_queues(config: Config) -> Printed:
     """End all event queues, after you restored an older state of the database.
@@ -299,7 +319,7 @@ def end_queues(config: Config) -> Printed:
     """
     database = database_at(config.data_path, config.database_url)
     if not is_founded(config):
-        raise NoOrganization(config.place)
+        raise NoOrganization(config.database_location)
     migrate(database, report)
     with contextlib.closing(database.connect(readonly=False)) as connection:
         for statement in connection.dialect.begin_write:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from tertulia.cli.accounts import (
+    Account,
     Who,
     Words,
     account_of,
@@ -17,7 +18,7 @@ from tertulia.cli.accounts import (
 )
 from tertulia.cli.commands import Column, Printed, command, configured, done, group, listing, opened
 from tertulia.cli.errors import CommandFailed, UsageError
-from tertulia.cli.options import RoleName
+from tertulia.cli.options import RoleName, ShowKey
 from tertulia.cli.tables import day
 from tertulia.domain.accounts import bots as verbs
 from tertulia.domain.accounts import deactivation
@@ -48,18 +49,43 @@ _COLUMNS: Final[dict[str, Column]] = {
 bots = group("bots", "Manage bots: list, create, change, deactivate, and reactivate them.")
 
 
+_Owner = Annotated[str, typer.Option("--owner", help="Email address of the owner.")]
+_ShortName = Annotated[
+    str, typer.Option("--short-name", help="First part of the bot's email address.")
+]
+_FullName = Annotated[str, typer.Option("--full-name", help="Name of the bot.")]
+_CREATE = (
+    "Example: `tertulia bots create owner=ann@example.com short_name=weather full_name=Weather"
+    " --show-key`"
+)
+
+
 @configured
 async def create_bot(
+    config: Config, owner: _Owner, short_name: _ShortName, full_name: _FullName
+) -> Printed:
+    """Create a bot, as `tertulia bots create` does, and print its API key."""
+    return (await _created(config, owner, short_name, full_name)).printed()
+
+
+@bots.command("create", epilog=_CREATE)
+@configured
+async def create(
     config: Config,
-    owner: Annotated[str, typer.Option(help="Email address of the owner.")],
-    short_name: Annotated[str, typer.Option(help="First part of the bot's email address.")],
-    full_name: Annotated[str, typer.Option(help="Name of the bot.")],
+    owner: _Owner,
+    short_name: _ShortName,
+    full_name: _FullName,
+    show_key: ShowKey = False,
 ) -> Printed:
     """Create a bot for a person who is allowed to create bots.
 
-    Prints the bot's user ID, email address, and API key, which are all that a program needs. The
-    server can keep running.
+    Prints the bot's user ID and email address. A program also needs the API key. The server can
+    keep running.
     """
+    return (await _created(config, owner, short_name, full_name)).printed(with_key=show_key)
+
+
+async def _created(config: Config, owner: str, short_name: str, full_name: str) -> Account:
     async with opened(config) as (log, vault):
         person = log.state.user_with_address(owner)
         if person is None:
@@ -72,10 +98,7 @@ async def create_bot(
             credential=await vault.credential(0, None),
         )
         bot = await log.submit(person.id, verbs.create, new)
-        return account_of(log.state, vault, bot).printed()
-
-
-bots.command("create", epilog=EXAMPLES["create-bot"])(create_bot)
+        return account_of(log.state, vault, bot)
 
 
 def _shown(state: State, account: User) -> dict[str, Any]:
@@ -127,13 +150,13 @@ async def change(
     if full_name is None and owner is None and role is None:
         raise UsageError("Nothing to change. Use --full-name, --owner, or --role.")
     account = account_of_bot(caller.state, who)
-    revision = verbs.BotUpdate(
+    update = verbs.BotUpdate(
         full_name=full_name,
         host=caller.node.config.address_host,
         role=role_called(role),
         owner_id=None if owner is None else account_of_person(caller.state, owner).id,
     )
-    await caller.submit(verbs.change, account.id, revision)
+    await caller.submit(verbs.change, account.id, update)
     shown = _shown(caller.state, caller.state.users[account.id])
     sentence = f"{shown['full_name']} <{shown['email']}> belongs to {shown['owner']}."
     return Printed(shown, [sentence])

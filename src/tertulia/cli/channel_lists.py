@@ -1,4 +1,5 @@
-"""`tertulia folders` and `tertulia default-groups`: lists of channels that administrators make."""
+"""`tertulia folders` and `tertulia default-groups`: lists of channels that administrators
+create."""
 
 from collections.abc import Mapping
 from operator import attrgetter

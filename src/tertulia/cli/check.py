@@ -21,7 +21,7 @@ from tertulia.model.numbers import counted
 from tertulia.service import breached_passwords
 from tertulia.service.config import Config
 from tertulia.service.credentials import Vault, VaultError, load_secret
-from tertulia.service.sign_in_methods import LdapMethod
+from tertulia.service.directory_methods import LdapMethod
 from tertulia.store import (
     backups,
     consistency,
@@ -39,11 +39,11 @@ from tertulia.store.schema_upgrade import require_usable
 from tertulia.store.store import database_at
 
 LAG_SECONDS = 5.0
-"""A node that lags longer is a problem."""
+"""A node that lags by more seconds than this is a problem."""
 CLOCK_SECONDS = 10.0
-"""How much a node's clock may differ from the database's."""
+"""The number of seconds by which a node's clock can differ from the database's."""
 VERSIONS = 2
-"""How many versions may serve at the same time, during an upgrade."""
+"""The most versions that can serve at the same time, during an upgrade."""
 EXAMPLE = "Example: `tertulia check --data-dir data`"
 
 
@@ -84,7 +84,7 @@ def _findings(settings: Config) -> Iterator[Finding]:
     try:
         database = database_at(settings.data_path, settings.database_url)
         if not database.exists():
-            raise NoOrganization(settings.place)
+            raise NoOrganization(settings.database_location)
         connection = database.connect(readonly=True)
     except DatabaseError as error:
         yield Finding(check="database", ok=False, detail=str(error))
@@ -92,7 +92,7 @@ def _findings(settings: Config) -> Iterator[Finding]:
     with contextlib.closing(connection):
         connection.run(connection.dialect.begin_read)
         if not installation.is_founded(connection):
-            raise NoOrganization(settings.place)
+            raise NoOrganization(settings.database_location)
         schema = _schema(connection)
         yield schema
         yield _secret(connection, settings)
@@ -106,8 +106,9 @@ def _findings(settings: Config) -> Iterator[Finding]:
             yield Finding(check=name, ok=ok, detail=detail)
         yield _nodes(connection)
         yield _files(connection, settings)
+        known = backups.last_backup(connection)
     if settings.backup_to:
-        yield _backups(settings)
+        yield _backups(settings, known)
     if settings.sign_in:
         yield from asyncio.run(_providers(settings))
         yield from _directories(settings)
@@ -130,7 +131,7 @@ async def _providers(settings: Config) -> list[Finding]:
 
     providers = Providers(settings, time.time)
     try:
-        answers = await providers.checked()
+        answers = await providers.check_all()
     finally:
         await providers.close()
     return [
@@ -154,27 +155,38 @@ def _directories(settings: Config) -> Iterator[Finding]:
                 yield Finding(check=name, ok=False, detail=error.reason)
 
 
-def _backups(settings: Config) -> Finding:
-    """Check that the last automatic backup is recent."""
+def _backups(settings: Config, known: tuple[float, int] | None) -> Finding:
+    """Check that the last automatic backup is recent. `known` is the last one that a node reported;
+    a backup on that node's disk isn't visible here."""
     try:
         now = time.time()
         made = backups.backups_made(asyncio.run(_kept(settings)), now)
     except (FilesUnavailable, OSError) as error:
         return Finding(check="backups", ok=False, detail=str(error))
-    if not made:
-        return Finding(check="backups", ok=False, detail=f"no backups in {settings.backup_to}")
-    hours = (now - made[-1].at) / 3600
-    detail = f"{counted(len(made), 'backup')}, the last one {counted(round(hours), 'hour')} old"
-    ok = not backups.is_old(made[-1].at, now)
-    return Finding(check="backups", ok=ok, detail=detail)
+    place = settings.backup_to
+    last = made[-1].at if made else None
+    if known and (last or 0.0) < known[0] <= now:
+        detail = f"the last backup, {_hours(known[0], now)} old, isn't in {place} on this machine"
+        if not settings.database_url:  # No other node could have made it.
+            return Finding(check="backups", ok=False, detail=detail)
+        ok = not backups.is_old(known[0], now)
+        return Finding(check="backups", ok=ok, detail=f"{detail}, but another node made it")
+    if last is None:
+        return Finding(check="backups", ok=False, detail=f"no backups in {place}")
+    detail = f"{counted(len(made), 'backup')}, the last one {_hours(last, now)} old"
+    return Finding(check="backups", ok=not backups.is_old(last, now), detail=detail)
+
+
+def _hours(at: float, now: float) -> str:
+    return counted(round((now - at) / 3600), "hour")
 
 
 async def _kept(settings: Config) -> list[StoredBackup]:
-    place = settings.opened_backups()
+    storage = settings.opened_backups()
     try:
-        return await backups.stored_backups(place)
+        return await backups.stored_backups(storage)
     finally:
-        await place.close()
+        await storage.close()
 
 
 def _schema(connection: Connection) -> Finding:
@@ -303,7 +315,7 @@ def _nodes(connection: Connection) -> Finding:
 
 
 def _node_problems(listed: Sequence[ListedNode]) -> Iterator[str]:
-    """Problems of single nodes."""
+    """Yield problems of single nodes."""
     for node in listed:
         figures = node.figures
         if not node.is_living:
@@ -320,9 +332,9 @@ def _node_problems(listed: Sequence[ListedNode]) -> Iterator[str]:
                 f" for {figures.lag_seconds:g} s"
             )
         if abs(figures.clock_ahead) > CLOCK_SECONDS:
-            way = "ahead of" if figures.clock_ahead > 0 else "behind"
+            direction = "ahead of" if figures.clock_ahead > 0 else "behind"
             yield (
-                f"the clock of {node.name} is {abs(figures.clock_ahead):.0f} s {way} the"
+                f"the clock of {node.name} is {abs(figures.clock_ahead):.0f} s {direction} the"
                 " database's: synchronize the machine's clock with NTP"
             )
     versions = {n.entry.version: n.entry.schema_version for n in listed if n.is_living}
@@ -331,7 +343,7 @@ def _node_problems(listed: Sequence[ListedNode]) -> Iterator[str]:
 
 
 def _differing_settings(listed: Sequence[ListedNode]) -> Iterator[str]:
-    """Settings that differ between nodes."""
+    """Yield settings that differ between nodes."""
     settings = {node.name: node.entry.settings for node in listed if node.is_living}
     # Nodes with different versions may have different settings.
     known = set.intersection(*map(set, settings.values())) if settings else set()

@@ -1,8 +1,8 @@
-"""The frame of commands: where the database is, `--json`, and running them are the same for all.
+"""The framework for commands, which all find the database, take `--json`, and run in the same way.
 
-A command is a function whose first parameter says what it works on: the server's settings
-(`configured`), or the organization on behalf of an owner (`command`). The parameters after it are
-what is typed. It returns what it prints.
+A command is a function whose first parameter is the object it works on: the server's settings
+(`configured`), or the organization on behalf of an owner (`command`). Its other parameters are its
+arguments and options. It returns its output.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import typer
@@ -28,29 +28,29 @@ from tertulia.service.credentials import Vault
 
 Act = Callable[..., Awaitable["Printed"]]
 Column = str | tuple[str, Callable[[Any], str]]
-"""A field of a row, and how to write its value if not as `cell` does."""
+"""A field of a row, and a function that formats its value (default: `cell`)."""
 Row = Mapping[str, Any]
 
 
 class Printed(Struct, frozen=True):
-    """What a command prints: an object as JSON, or lines of text."""
+    """A command's output: an object as JSON, or lines of text."""
 
     answer: Struct | Mapping[str, Any]
     lines: Sequence[str]
 
 
 def done(sentence: str) -> Printed:
-    """A sentence about what was done."""
+    """Return a sentence about what was done."""
     return Printed({"done": sentence}, [sentence])
 
 
 def listing(name: str, columns: Mapping[str, Column], rows: Sequence[Row]) -> Printed:
-    """A table with these headings; in JSON, the whole rows under `name`."""
+    """Return a table with these headings; in JSON, the whole rows under `name`."""
     return Printed({name: rows}, table(tuple(columns), [cells_of(row, columns) for row in rows]))
 
 
 def cells_of(row: Row, columns: Mapping[str, Column]) -> list[str]:
-    """A row's values as text."""
+    """Return a row's values as text."""
     fields = (
         column if isinstance(column, tuple) else (column, cell) for column in columns.values()
     )
@@ -72,18 +72,19 @@ def report(line: str) -> None:
 
 
 def opened(config: Config) -> AbstractAsyncContextManager[tuple[Log, Vault]]:
-    """Open the log and the vault of an existing organization, for commands that act for no one."""
+    """Open the log and the vault of an existing organization, for commands that don't act for
+    anyone."""
     return opened_organization(config, report)
 
 
 def group(name: str, about: str) -> typer.Typer:
-    """A group of commands about one noun."""
+    """Return a group of commands about one noun."""
     return typer.Typer(name=name, help=about, no_args_is_help=True, rich_markup_mode="markdown")
 
 
 def command(app: typer.Typer, name: str, example: str) -> Callable[[Act], Act]:
-    """Add a function of a caller, who is an owner, to a group. `example` is a command line without
-    `tertulia`."""
+    """Return a decorator that adds a function of a caller, who is an owner, to a group. `example`
+    is a command line without `tertulia`."""
 
     def add(act: Act) -> Act:
         app.command(name, epilog=f"Example: `tertulia {example}`")(runnable(act))
@@ -93,7 +94,7 @@ def command(app: typer.Typer, name: str, example: str) -> Callable[[Act], Act]:
 
 
 def runnable(act: Act) -> Callable[..., None]:
-    """Turn a function of a caller into one that Typer can run."""
+    """Convert a function of a caller to one that Typer can run."""
 
     async def carry_out(config: Config, **given: Any) -> Printed:
         async with opened_caller(config, report) as caller:
@@ -103,14 +104,24 @@ def runnable(act: Act) -> Callable[..., None]:
 
 
 def configured(act: Callable[..., Any]) -> Callable[..., None]:
-    """Turn a function of the server's settings into one that Typer can run. It can be asynchronous,
-    unless it asks questions: it could not be interrupted then. If it has a parameter `as_json`, it
-    prints by itself."""
+    """Convert a function of the server's settings to one that Typer can run.
+
+    It can be asynchronous, unless it asks questions, because it couldn't be interrupted then. If it
+    has a parameter `as_json`, it prints by itself. A parameter `settings_file` gets the path of
+    `--config`.
+    """
     return _command(act, act)
 
 
-def add_default_command(app: typer.Typer, run: Callable[..., None], example: str) -> None:
-    """Add `list`, which the group also does without a command."""
+def add_default_command(
+    app: typer.Typer,
+    run: Callable[..., None],
+    example: str,
+    *,
+    list_only: Callable[..., None] | None = None,
+) -> None:
+    """Add the command `list`, which the group also runs without a command. `list_only` is `list` if
+    `run` has options that aren't about listing."""
 
     def run_group(context: typer.Context, **given: Any) -> None:
         if context.invoked_subcommand is None:
@@ -122,7 +133,7 @@ def add_default_command(app: typer.Typer, run: Callable[..., None], example: str
     _declare(run_group, [context, *inspect.signature(run).parameters.values()])
     run_group.__doc__ = inspect.cleandoc(run.__doc__ or "").partition("\n\n")[0]
     app.callback(epilog=example, invoke_without_command=True)(run_group)
-    app.command("list", epilog=example)(run)
+    app.command("list", epilog=example)(list_only or run)
 
 
 def _place(
@@ -135,12 +146,15 @@ def _place(
 
 
 def settings_from(flags: Mapping[str, Any], file: Path | None) -> Config:
-    """Return the server's settings, and warn on standard error if a settings file is ignored.
-    Raises ConfigError."""
+    """Return the server's settings, and warn on standard error if a settings file is ignored. Raise
+    ConfigError."""
     config = load(flags, file=file)
     if ignored := ignored_file(config, file):
         report(f"Reading settings from {file}. {ignored} is ignored, because --config is given.")
     return config
+
+
+_FILE: Final = "settings_file"
 
 
 def _command(act: Callable[..., Any], carry_out: Callable[..., Any]) -> Callable[..., None]:
@@ -148,9 +162,10 @@ def _command(act: Callable[..., Any], carry_out: Callable[..., Any]) -> Callable
     common = inspect.signature(_place).parameters
 
     def run(**given: Any) -> None:
-        config, as_json = _place(**{name: given.pop(name) for name in common})
-        if "as_json" in parameters:
-            given["as_json"] = as_json
+        place = {name: given.pop(name) for name in common}
+        config, as_json = _place(**place)
+        passed = {"as_json": as_json, _FILE: place["config"]}
+        given |= {name: value for name, value in passed.items() if name in parameters}
         printed = carry_out(config, **given)
         if inspect.iscoroutine(printed):
             printed = asyncio.run(printed)
@@ -158,7 +173,9 @@ def _command(act: Callable[..., Any], carry_out: Callable[..., Any]) -> Callable
             show(printed, as_json=as_json)
 
     typed = [
-        parameter for parameter in list(parameters.values())[1:] if parameter.name not in common
+        parameter
+        for parameter in list(parameters.values())[1:]
+        if parameter.name not in {*common, _FILE}
     ]
     _declare(
         run,

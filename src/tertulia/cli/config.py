@@ -1,4 +1,4 @@
-"""`tertulia config`: what can be set, and what is."""
+"""`tertulia config`: the server's settings and their values."""
 
 from typing import Annotated, Any
 
@@ -61,15 +61,15 @@ class DescribedSetting(Struct, frozen=True, kw_only=True):
     name: str
     type: str
     limits: str
-    """What it must be like; empty for anything of its type."""
+    """The allowed values; empty if every value of the type is allowed."""
     default: Any
     variable: str
-    """By which the environment gives it."""
+    """The name of its environment variable."""
     about: str
 
 
 def described_settings() -> list[DescribedSetting]:
-    """Every setting of the server, as `tertulia config` lists it."""
+    """Return every setting of the server, as `tertulia config` lists it."""
     declared = declared_server_settings(Config)
     return [
         DescribedSetting(
@@ -85,7 +85,7 @@ def described_settings() -> list[DescribedSetting]:
 
 
 def _list() -> None:
-    from rich.console import Console  # Only for this command: a server prints no colours.
+    from rich.console import Console  # Imported here because a server prints no colors.
     from rich.markup import escape
 
     console = Console(soft_wrap=True, highlight=False)

@@ -17,20 +17,20 @@ from tertulia.store.database import DatabaseError
 FAILED = 1
 """The exit code of a command that failed."""
 MISUSED = 2
-"""The exit code of a command that was typed wrong. The sentence says how to type it."""
+"""The exit code of a command with invalid arguments. The sentence says how to correct them."""
 
 
 class UsageError(Exception):
-    """The command was typed wrong. `str(error)` says what to do instead."""
+    """The command has invalid arguments. `str(error)` says how to correct them."""
 
 
 class CommandFailed(Exception):
-    """The command failed. `str(error)` says why."""
+    """The command failed. `str(error)` is the reason."""
 
 
 def sentence_for(error: BaseException) -> tuple[str, int] | None:
     """Return a sentence and an exit code for an error, or None if it's a bug."""
-    import apsw  # Imported here: a server needs only one of them.
+    import apsw  # Imported here because a server needs only one of them.
     import psycopg
 
     match error:
@@ -51,7 +51,9 @@ def sentence_for(error: BaseException) -> tuple[str, int] | None:
             return f"{name}: {reason}.", FAILED
         case BrokenPipeError():
             return None  # The reader of the output is gone.
-        case OSError(strerror=str(reason)):  # From an open file, such as on a full disk.
+        case OSError(
+            strerror=str(reason)
+        ):  # The error comes from an open file, for example on a full disk.
             return f"{reason}.", FAILED
         case OSError() if str(error):
             return str(error), FAILED
@@ -60,7 +62,7 @@ def sentence_for(error: BaseException) -> tuple[str, int] | None:
 
 
 class Commands(TyperGroup):
-    """All commands. Errors are reported in one sentence, without a traceback."""
+    """The group of all commands. It reports errors in one sentence, without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         try:

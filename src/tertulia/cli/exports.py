@@ -1,4 +1,4 @@
-"""`tertulia export`: take the organization elsewhere."""
+"""`tertulia export`: export the organization to move it elsewhere."""
 
 import time
 from pathlib import Path
@@ -10,7 +10,7 @@ from tertulia.app.founding import founded_database
 from tertulia.cli.commands import Printed, configured
 from tertulia.cli.errors import UsageError
 from tertulia.cli.terminal import as_interrupts, progress_bars
-from tertulia.exports.exporting import ExportFormat, exported
+from tertulia.exports.exporting import ExportFormat, export_organization
 from tertulia.model.exports import ExportKind
 from tertulia.model.numbers import counted
 from tertulia.service.config import Config
@@ -56,7 +56,7 @@ def export(
     into a Zulip server of the same version, replace `migration_status.json` by the one from an
     export of that server.
 
-    An export doesn't replace a backup: `tertulia backup` keeps everything.
+    An export doesn't replace a backup: `tertulia backups save` keeps everything.
     """
     if public_only and with_consent:
         raise UsageError("Use only one of --public-only and --with-consent.")
@@ -68,7 +68,7 @@ def export(
         founded_database(config) as connection,
         progress_bars() as progress,
     ):
-        done = exported(
+        done = export_organization(
             connection,
             *config.opened_files(),
             file,
@@ -83,9 +83,9 @@ def export(
         shown = ", ".join(done.missing[:5])
         lines.append(f"{counted(len(done.missing), 'uploaded file')} missing from storage: {shown}")
     if done.lost:
-        lines.append("Not in the file, because Zulip's form has no place for it:")
+        lines.append("Not in the file, because Zulip's format has no place for it:")
         lines += [f"- {text}" for text in done.lost]
-        lines.append("A backup (`tertulia backup`) keeps everything.")
+        lines.append("A backup (`tertulia backups save`) keeps everything.")
     written = {
         "file": str(file),
         "kind": kind.value,

@@ -132,6 +132,7 @@ async def remove(
     return done(f"{file.name} is deleted.")
 
 
+@files.command("move", epilog=EXAMPLES["move-files"].replace("move-files", "files move"))
 @configured
 def move_files(
     config: Config,
@@ -153,26 +154,28 @@ def move_files(
     restart the servers.
     """
     with founded_database(config):
-        pass  # Raises if there's no organization.
-    places, _ = config.opened_files()
-    if not isinstance(places, MovingFiles):
+        pass  # This raises if there is no organization.
+    storages, _ = config.opened_files()
+    if not isinstance(storages, MovingFiles):
         raise UsageError(
             "Set files_also_at to the current location of the files and files_url to the new"
-            " one. `tertulia move-files --help` explains the steps."
+            " one. `tertulia files move --help` explains the steps."
         )
     with progress_bars() as report:
         try:
-            moved = asyncio.run(_moved(places.others, places.files, delete, report))
+            moved = asyncio.run(_moved(storages.others, storages.files, delete, report))
         except CopyMismatch as error:
             raise CommandFailed(str(error)) from None
     megabytes = moved.size / 1_000_000
     lines = [
         f"Copied {counted(moved.files, 'file')} ({megabytes:.1f} MB) from"
-        f" {places.others.description} to {places.files.description}; {moved.present} already"
+        f" {storages.others.description} to {storages.files.description}; {moved.present} already"
         " existed."
     ]
     if delete:
-        lines.append(f"Deleted {counted(moved.deleted, 'file')} from {places.others.description}.")
+        lines.append(
+            f"Deleted {counted(moved.deleted, 'file')} from {storages.others.description}."
+        )
     return Printed(moved, lines)
 
 

@@ -1,7 +1,8 @@
-"""`tertulia first-steps`: what is left to set up in a new organization."""
+"""`tertulia first-steps`: the steps left to set up a new organization."""
 
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -22,14 +23,14 @@ class SetupStep(Struct, frozen=True, kw_only=True):
     name: str
     done: bool
     about: str
-    """What was set up, or how to do it."""
+    """A description of the result, or instructions."""
 
 
 class Facts(Struct, frozen=True, kw_only=True):
-    """What the steps depend on, besides settings."""
+    """The data that the steps depend on in addition to settings."""
 
     owner: str
-    """Email address that a test email can be sent to."""
+    """The email address for a test email."""
     people: int
     invited: int
     channels: int
@@ -37,7 +38,7 @@ class Facts(Struct, frozen=True, kw_only=True):
 
 
 def facts_of(state: State, owner: str, *, serving: bool) -> Facts:
-    """The facts about an organization."""
+    """Return the facts about an organization."""
     return Facts(
         owner=owner,
         people=sum(user.is_active and not user.is_bot for user in state.users),
@@ -48,20 +49,23 @@ def facts_of(state: State, owner: str, *, serving: bool) -> Facts:
 
 
 def settings_missing(config: Config) -> list[str]:
-    """Steps whose setting isn't set yet."""
+    """Return the steps whose setting isn't set yet."""
     made = {"address": config.external_url, "mail": config.smtp_host, "backups": config.backup_to}
     return [name for name, setting in made.items() if not setting]
 
 
-def next_steps(config: Config, facts: Facts) -> list[SetupStep]:
-    """All steps, in the order in which they are best done."""
-    at = _place(config)
+def next_steps(
+    config: Config, facts: Facts, file: Path | None = None, start: str = ""
+) -> list[SetupStep]:
+    """Return all steps, in the best order. `file` is the settings file if commands have to name it,
+    and `start` is the command that starts the server if it isn't `serve`."""
+    at = _place(config, file)
     missing = settings_missing(config)
     people = counted(facts.people, "person", "people")
     abouts = {
         "server": (
             facts.serving,
-            "running" if facts.serving else f"start it: `tertulia serve{at}`",
+            "running" if facts.serving else f"start it: `{start or f'tertulia serve{at}'}`",
         ),
         "address": (
             "address" not in missing,
@@ -76,13 +80,14 @@ def next_steps(config: Config, facts: Facts) -> list[SetupStep]:
                 if config.smtp_host
                 else "set smtp_host and related settings"
             )
-            + f"; test it with `tertulia mail{at} --test {shlex.quote(facts.owner)}`",
+            + f"; test it with `tertulia mail test {shlex.quote(facts.owner)}{at}`",
         ),
         "people": (
             facts.people > 1 or facts.invited > 0,
             f"{people}, {counted(facts.invited, 'pending invitation')}"
             if facts.people > 1 or facts.invited
-            else f"create a link with `tertulia invite{at}`, or invite people in the browser",
+            else f"create a link with `tertulia invitations create{at}`, or invite people in the"
+            " browser",
         ),
         "channels": (
             facts.channels > len(founding.FIRST_CHANNELS),
@@ -100,33 +105,34 @@ def next_steps(config: Config, facts: Facts) -> list[SetupStep]:
     return [SetupStep(name=name, done=done, about=about) for name, (done, about) in abouts.items()]
 
 
-def lines_of(config: Config, steps: Sequence[SetupStep]) -> list[str]:
-    """The steps as a checklist."""
-    at = _place(config)
+def lines_of(config: Config, steps: Sequence[SetupStep], file: Path | None = None) -> list[str]:
+    """Return the steps as a checklist."""
+    at = _place(config, file)
     done = sum(step.done for step in steps)
     return [
-        f"First steps: {done} of {len(steps)} done. (Settings go in tertulia.toml in the data"
-        " directory, or in TERTULIA_… environment variables.)",
+        f"First steps: {done} of {len(steps)} done. (Settings go in"
+        f" {file or 'tertulia.toml in the data directory'}, or in TERTULIA_… environment"
+        " variables.)",
         *(f"  [{'x' if step.done else ' '}] {step.name:<8}  {step.about}" for step in steps),
         f"Run `tertulia first-steps{at}` to see this list again, and `tertulia check{at}` to check"
         " the installation.",
     ]
 
 
-def _place(config: Config) -> str:
-    if config.data_dir == Config().data_dir:
-        return ""
-    return f" --data-dir {shlex.quote(config.data_dir)}"
+def _place(config: Config, file: Path | None) -> str:
+    is_usual = config.data_dir == Config().data_dir
+    place = "" if is_usual else f" --data-dir {shlex.quote(config.data_dir)}"
+    return f"{place} --config {shlex.quote(str(file))}" if file else place
 
 
-async def _look(caller: Caller) -> Printed:
+async def _look(caller: Caller, settings_file: Path | None) -> Printed:
     """Show what's left to set up in a new organization, from its address to backups."""
     config = caller.node.config
     listed = await caller.node.store.read(nodes.list_nodes)
     serving = any(node.is_living for node in listed)
     facts = facts_of(caller.state, caller.user.address, serving=serving)
-    steps = next_steps(config, facts)
-    return Printed({"steps": steps}, lines_of(config, steps))
+    steps = next_steps(config, facts, settings_file)
+    return Printed({"steps": steps}, lines_of(config, steps, settings_file))
 
 
 first_steps = runnable(_look)

@@ -2,24 +2,28 @@
 
 import asyncio
 import sys
+import time
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
 from tertulia.app.composition import opened_organization
-from tertulia.app.founding import opened_log, opened_vault, require_fitting
+from tertulia.app.founding import opened_log
 from tertulia.cli import live_imports, requested_imports
 from tertulia.cli.commands import Printed, configured, done, report
 from tertulia.cli.errors import CommandFailed
+from tertulia.cli.import_target import opened_target
 from tertulia.cli.options import AsJson
 from tertulia.imports import canceling
-from tertulia.imports.arrivals import invite
 from tertulia.imports.dry_run import dry_run
 from tertulia.imports.importer import Importer
-from tertulia.imports.lock import DIRECTORY, ImportBusy, alone, delete_extracted
+from tertulia.imports.invitation_emails import invite
+from tertulia.imports.lock import DIRECTORY, ImportBusy, delete_extracted, import_lock
 from tertulia.imports.progress import ImportRefused, Progress
 from tertulia.imports.reading import SeparateSource
 from tertulia.imports.source import Source, SourceError
@@ -29,7 +33,6 @@ from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.numbers import counted
 from tertulia.service.config import Config
 from tertulia.service.garbage import collect_rarely
-from tertulia.service.links import Links, external_media
 from tertulia.state.state import State
 from tertulia.store.store import database_at
 
@@ -46,7 +49,8 @@ ExportPath = Annotated[
 DryRun = Annotated[
     bool,
     typer.Option(
-        "--dry-run", help="Only tell what would be imported, what wouldn't, and why. Write nothing."
+        "--dry-run",
+        help="Report what would be imported and what wouldn't, and why. Nothing is written.",
     ),
 ]
 Invites = Annotated[
@@ -61,68 +65,44 @@ NewAccounts = Annotated[
         " export that you don't trust: it can't attribute messages to people here then.",
     ),
 ]
+LOGGED_SECONDS: Final = 30.0
+"""The interval, in seconds, at which progress is printed if the output isn't a terminal."""
 Opened = Callable[[Path], Source]
-"""Opens the source, with a directory for extracted files. It's pickled."""
+"""Opens the source, with a directory for extracted files. The function is pickled."""
 
 
-def run(
-    config: Config,
-    opened: Opened,
-    *,
-    is_dry: bool,
-    as_json: bool,
-    invites: bool = False,
-    is_followed: bool = False,
-    new_accounts: bool = False,
-) -> None:
-    """Import from the source that `opened` opens, show progress, and print the report. With
-    `invites`, email the imported people."""
+@dataclass(frozen=True)
+class Choices:
+    """Options that all kinds of imports have."""
+
+    is_dry: bool
+    new_accounts: bool
+    invites: bool
+    as_json: bool
+    is_followed: bool = False
+
+
+def run(config: Config, opened: Opened, choices: Choices) -> None:
+    """Import from the source that `opened` opens, show progress, and print the report."""
     work = config.data_path / DIRECTORY
     collect_rarely()
     try:
-        with alone(work):
-            _run(
-                config,
-                opened,
-                work,
-                is_dry=is_dry,
-                as_json=as_json,
-                invites=invites,
-                is_followed=is_followed,
-                new_accounts=new_accounts,
-            )
+        with import_lock(work):
+            try:
+                _run(config, opened, work, choices)
+            except SourceError as error:
+                delete_extracted(work)  # The export can't be imported, and may be large.
+                raise CommandFailed(str(error)) from None
             delete_extracted(work)
     except ImportBusy as busy:
         raise CommandFailed(str(busy)) from None
 
 
-def _run(
-    config: Config,
-    opened: Opened,
-    work: Path,
-    *,
-    is_dry: bool,
-    as_json: bool,
-    invites: bool,
-    is_followed: bool,
-    new_accounts: bool,
-) -> None:
+def _run(config: Config, opened: Opened, work: Path, choices: Choices) -> None:
+    source = SeparateSource(opened, work)
     try:
-        source = SeparateSource(opened, work)
-    except SourceError as error:
-        raise CommandFailed(str(error)) from None
-    try:
-        progress, invited = asyncio.run(
-            _imported(
-                config,
-                source,
-                is_dry=is_dry,
-                invites=invites,
-                is_followed=is_followed,
-                new_accounts=new_accounts,
-            )
-        )
-    except (SourceError, ImportRefused, Refused) as error:
+        progress, invited = asyncio.run(_imported(config, source, choices))
+    except (ImportRefused, Refused) as error:
         raise CommandFailed(str(error)) from None
     except OSError as error:
         raise CommandFailed(
@@ -135,56 +115,36 @@ def _run(
         ) from None
     finally:
         source.close()
-    if as_json:
+    if choices.as_json:
         import json
 
         typer.echo(json.dumps(_json(progress) | {"invited": invited}, ensure_ascii=False))
         return
-    for line in _lines(progress, is_dry=is_dry):
+    for line in _lines(progress, is_dry=choices.is_dry):
         typer.echo(line)
-    if not is_dry:
-        typer.echo(_FOLLOW if is_followed else _next_step(invited))
+    if not choices.is_dry:
+        typer.echo(_FOLLOW if choices.is_followed else _next_step(invited))
 
 
 async def _imported(
-    config: Config,
-    source: Source,
-    *,
-    is_dry: bool,
-    invites: bool,
-    is_followed: bool,
-    new_accounts: bool,
+    config: Config, source: Source, choices: Choices
 ) -> tuple[Progress, int | None]:
-    """Return the progress, and how many people were invited; None if nobody was to be."""
-    if is_dry:
-        state = await _state(config)
-        tried = partial(dry_run, source, _Bar().show, state, matches_accounts=not new_accounts)
-        return await asyncio.to_thread(tried), None
-    vault = opened_vault(config, create=True)
-    files, disk = config.opened_files()
-    bar = _Bar()
-    try:
-        async with opened_log(config, report) as log:
-            if not log.state.is_empty:
-                await require_fitting(log, vault)
+    """Return the progress, and the number of invited people; None if nobody was to be invited."""
+    matches_accounts = not choices.new_accounts
+    with closing(_Bar()) as bar:
+        if choices.is_dry:
+            state = await _state(config)
+            return await dry_run(source, bar.show, state, matches_accounts=matches_accounts), None
+        async with opened_target(config, report) as target:
             importer = Importer(
-                log,
-                vault,
-                files,
-                disk,
+                target,
                 source,
-                site=config.external_url,
-                media=external_media(config, Links(vault)),
                 tell=bar.show,
-                is_followed=is_followed,
-                matches_accounts=not new_accounts,
+                is_followed=choices.is_followed,
+                matches_accounts=matches_accounts,
             )
-            progress = await only_import(log, config.data_path, importer.run)
-            return progress, await _invited(log, config) if invites else None
-    finally:
-        bar.end()
-        await files.close()
-        vault.close()
+            progress = await only_import(target.log, config.data_path, importer.run)
+            return progress, await _invited(target.log, config) if choices.invites else None
 
 
 async def _invited(log: Log, config: Config) -> int:
@@ -200,33 +160,35 @@ async def _state(config: Config) -> State:
 
 
 class _Bar:
-    """Shows progress on a terminal."""
+    """Shows progress, on a terminal in one line, otherwise in a line every `LOGGED_SECONDS`."""
 
     def __init__(self) -> None:
-        self._is_shown = sys.stderr.isatty()
-        self._began: tuple[float, int] | None = None
+        self._is_terminal = sys.stderr.isatty()
+        self._shown_at = time.monotonic()
 
     def show(self, progress: Progress) -> None:
-        if not self._is_shown:
-            return
-        if progress.step != "messages":
-            print(f"\r\x1b[K{progress.step}…", end="", file=sys.stderr, flush=True)
-            return
-        import time
+        if self._is_terminal:
+            print(f"\r\x1b[K{_state_of(progress)}", end="", file=sys.stderr, flush=True)
+        elif time.monotonic() - self._shown_at >= LOGGED_SECONDS:
+            self._shown_at = time.monotonic()
+            print(_state_of(progress), file=sys.stderr, flush=True)
 
-        now = time.monotonic()
-        began, first = self._began = self._began or (now, progress.messages)
-        rate = (progress.messages - first) / (now - began) if now > began else 0
-        left = max(0, progress.expected - progress.messages) / rate if rate else 0
-        share = 100 * progress.messages / max(progress.expected, progress.messages, 1)
-        text = f"{progress.messages:,} of {progress.expected:,} messages ({share:.0f} %)"
-        if left:
-            text += f", {rate:,.0f} a second, about {_duration(left)} left"
-        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        if self._is_shown:
+    def close(self) -> None:
+        if self._is_terminal:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _state_of(progress: Progress) -> str:
+    if progress.step != "messages":
+        return f"{progress.step}…"
+    share = 100 * progress.messages / max(progress.expected, progress.messages, 1)
+    text = f"{progress.messages:,} of {progress.expected:,} messages ({share:.0f}%)"
+    now = time.time()
+    if rate := progress.rate(now):
+        text += f", {rate:,.0f} a second"
+    if left := progress.seconds_left(now):
+        text += f", about {_duration(left)} left"
+    return text
 
 
 def _duration(seconds: float) -> str:
@@ -248,15 +210,10 @@ def _json(progress: Progress) -> dict[str, Any]:
 
 
 def _lines(progress: Progress, *, is_dry: bool) -> list[str]:
-    report = progress.report
     lines = [f"{'Would import' if is_dry else 'Imported'} from {progress.origin}:"]
-    lines += [f"  {number:>10,}  {kind}" for kind, number in sorted(report.imported.items())]
-    for title, remarks in (("Skipped:", report.skipped), ("Changed:", report.changed)):
-        if remarks:
-            lines.append(title)
-        for one in remarks.values():
-            lines.append(f"  {one.count:>10,}  {one.kind}. {one.reason}")
-            lines += [f"              {sample}" for sample in one.samples[:2]]
+    lines += progress.report.lines(samples=2)
+    if not is_dry and (rate := progress.rate(progress.ended_at)):
+        lines.append(f"{rate:,.0f} messages a second.")
     return lines
 
 
@@ -295,20 +252,20 @@ async def invite_people(config: Config) -> Printed:
 @app.command("cancel", epilog="Example: `tertulia import cancel --data-dir data`")
 @configured
 async def cancel_import(config: Config) -> Printed:
-    """Give up an import that isn't finished. What has come along stays; the rest can't be imported
-    later.
+    """Give up an import that isn't finished. What has been imported stays; the rest can't be
+    imported later.
 
     Until then, no other import can begin. Stop the command first if it's running.
     """
     try:
-        with alone(config.data_path / DIRECTORY):
+        with import_lock(config.data_path / DIRECTORY):
             async with opened_organization(config, report) as (log, _):
                 progress = await only_import(log, config.data_path, lambda: canceling.cancel(log))
     except ImportRefused as refused:
         raise CommandFailed(str(refused)) from None
     lines = [
         f"Canceled the import from {progress.origin}. {progress.messages:,} of"
-        f" {max(progress.expected, progress.messages):,} messages came along, and stay."
+        f" {max(progress.expected, progress.messages):,} messages were imported, and stay."
     ]
     if progress.is_new:
         lines.append("To start over, delete the data directory and the database.")
@@ -351,10 +308,7 @@ def mattermost(
     run(
         config,
         partial(MattermostExport, path, team=team),
-        is_dry=dry_run,
-        as_json=as_json,
-        invites=invites,
-        new_accounts=new_accounts,
+        Choices(dry_run, new_accounts, invites, as_json),
     )
 
 
@@ -390,10 +344,7 @@ def rocketchat(
     run(
         config,
         partial(RocketChatDump, path, files=files),
-        is_dry=dry_run,
-        as_json=as_json,
-        invites=invites,
-        new_accounts=new_accounts,
+        Choices(dry_run, new_accounts, invites, as_json),
     )
 
 
@@ -418,11 +369,7 @@ def zulip(
     run(
         config,
         partial(ZulipExport, path),
-        is_dry=dry_run,
-        as_json=as_json,
-        invites=invites,
-        is_followed=live,
-        new_accounts=new_accounts,
+        Choices(dry_run, new_accounts, invites, as_json, is_followed=live),
     )
 
 
@@ -437,7 +384,8 @@ def slack(
         typer.Option(
             envvar="SLACK_TOKEN",
             metavar="TOKEN",
-            help="A token of Slack with the scope `files:read`, if the files' links need one.",
+            help="A Slack token with the scope `files:read`, if the links to files don't contain"
+            " one.",
         ),
     ] = "",
     name: Annotated[
@@ -458,10 +406,7 @@ def slack(
     run(
         config,
         partial(SlackExport, path, token=token, name=name),
-        is_dry=dry_run,
-        as_json=as_json,
-        invites=invites,
-        new_accounts=new_accounts,
+        Choices(dry_run, new_accounts, invites, as_json),
     )
 
 

@@ -17,15 +17,16 @@ from tertulia.cli.accounts import Account, account_of
 from tertulia.cli.commands import report, settings_from, show
 from tertulia.cli.errors import CommandFailed, UsageError
 from tertulia.cli.first_steps import facts_of, lines_of, next_steps
-from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir, Password
+from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir, Password, ShowKey
 from tertulia.cli.terminal import agree, ask, can_be_asked, password_from, say, several
 from tertulia.domain import names
 from tertulia.domain.accounts import invitations
 from tertulia.domain.accounts.invitations import InvitationTerms
-from tertulia.domain.organization import realms
+from tertulia.domain.organization import lifecycle
 from tertulia.model.errors import Refused
 from tertulia.model.users import Role
 from tertulia.service.config import Config
+from tertulia.store import file_modes
 from tertulia.wire.api.channels.endpoints import CreateChannel, create_channel
 
 EXAMPLE = (
@@ -54,6 +55,7 @@ def init(
             " only install or update the service.",
         ),
     ] = False,
+    show_key: ShowKey = False,
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
@@ -65,23 +67,24 @@ def init(
     and people to invite. It writes the resulting settings to tertulia.toml. Otherwise, and with
     --yes or --json, it doesn't ask anything, and requires --org, --email, and --full-name.
 
-    Prints the owner's user ID, email address, and, if it asks nothing, API key, and what to do
-    next. The secret that encrypts API keys is created in the data directory: keep it with your
-    backups.
+    Prints the owner's user ID and email address, and what to do next. The secret that encrypts API
+    keys is created in the data directory: keep it with your backups.
     """
     flags = {"data_dir": data_dir, "database_url": database_url}
-    settings = settings_from(flags, config)
     asking = can_be_asked() and not yes and not as_json
+    if asking and config is not None:
+        file_modes.touch(config)  # The answers are written to it.
+    settings = settings_from(flags, config)
     if systemd:
         units.require_possible(settings)
         if founding.is_founded(settings):
-            say(*units.install(settings, settings_file.place_of(settings, config)))
+            say(*units.install(settings, settings_file.settings_path(settings, config)))
             return
     if asking and founding.is_founded(settings):
         raise Refused("An organization already exists here. Nothing was changed.")
     org = _given_or_asked(org, "--org", "Organization name", names.realm_name, asking=asking)
     full_name = _given_or_asked(
-        full_name, "--full-name", "Your name", realms.founder_name, asking=asking
+        full_name, "--full-name", "Your name", lifecycle.founder_name, asking=asking
     )
     email = _given_or_asked(email, "--email", "Your email address", names.address, asking=asking)
     founder = founding.Founder(
@@ -92,11 +95,11 @@ def init(
     )
     if not asking:
         owner = asyncio.run(_init(settings, founder))
-        show(owner.printed(), as_json=as_json)
+        show(owner.printed(with_key=show_key), as_json=as_json)
         if not as_json:
-            _show_first_steps(settings, owner.email)
+            _show_first_steps(settings, owner.email, config, as_service=systemd)
         if systemd:
-            say(*units.install(settings, settings_file.place_of(settings, config)))
+            say(*units.install(settings, settings_file.settings_path(settings, config)))
         return
     new = _NewSettings(flags, config)
     _ask_for_address(new)
@@ -108,19 +111,19 @@ def init(
         _ask_for_mail(new, owner.email)
         _ask_for_channels(new.config)
         _ask_for_people(new.config)
-    finally:  # Also after Ctrl+C: the organization exists.
+    finally:  # This also runs after Ctrl+C, because the organization exists.
         say("")
-        show(owner.printed(with_key=False), as_json=False)
+        show(owner.printed(with_key=show_key), as_json=False)
         say("")
-        _show_first_steps(new.config, owner.email)
+        _show_first_steps(new.config, owner.email, config, as_service=systemd)
         if systemd:
-            say("", *units.install(new.config, settings_file.place_of(new.config, config)))
+            say("", *units.install(new.config, settings_file.settings_path(new.config, config)))
 
 
 def _given_or_asked(
     given: str | None, option: str, question: str, check: Any, *, asking: bool
 ) -> str:
-    """The option's value, or the answer to the question."""
+    """Return the option's value, or the answer to the question."""
     if given is not None:
         return str(check(given))
     if not asking:
@@ -141,19 +144,20 @@ async def _init(settings: Config, founder: founding.Founder) -> Account:
             vault.close()
 
 
-def _show_first_steps(settings: Config, owner: str) -> None:
-    """Print the first steps to standard error: programs read only the account."""
+def _show_first_steps(settings: Config, owner: str, file: Path | None, *, as_service: bool) -> None:
+    """Print the first steps to standard error, because programs read only the account."""
+    start = "systemctl enable --now tertulia" if as_service else ""
 
     async def look() -> list[str]:
         async with opened_log(settings, report) as log:
             facts = facts_of(log.state, owner, serving=False)
-        return lines_of(settings, next_steps(settings, facts))
+        return lines_of(settings, next_steps(settings, facts, file, start), file)
 
     say(*asyncio.run(look()))
 
 
 class _NewSettings:
-    """New settings, on top of the existing ones."""
+    """New settings that override the existing ones."""
 
     def __init__(self, flags: Mapping[str, Any], file: Path | None) -> None:
         self._flags: dict[str, Any] = dict(flags)
@@ -162,7 +166,7 @@ class _NewSettings:
         self.config = load(self._flags, file=file)
 
     def with_(self, **values: str | int) -> Config:
-        """The settings with these values. ConfigError if one is invalid."""
+        """Return the settings with these values. Raise ConfigError if one is invalid."""
         try:
             return load({**self._flags, **values}, file=self._file)
         except ConfigError as error:
@@ -172,13 +176,13 @@ class _NewSettings:
             raise ConfigError(text) from None
 
     def take(self, **values: str | int) -> None:
-        """Use these values from now on. ConfigError if one is invalid."""
+        """Use these values from now on. Raise ConfigError if one is invalid."""
         self.config = self.with_(**values)
         self._flags.update(values)
         self._new.update(values)
 
     def taken(self, name: str) -> Any:
-        """A check for `ask` that uses the answer, unless it's empty."""
+        """Return a check for `ask` that uses the answer, unless it's empty."""
 
         def check(text: str) -> str:
             if text:
@@ -190,7 +194,7 @@ class _NewSettings:
     def write(self) -> None:
         """Save the values that are new since the last call."""
         if self._new:
-            file = settings_file.place_of(self.config, self._file)
+            file = settings_file.settings_path(self.config, self._file)
             settings_file.put(file, self._new)
             say(f"  Saved to {file}.")
             self._new = {}
@@ -211,7 +215,7 @@ def _ask_for_address(new: _NewSettings) -> None:
 def _ask_for_backups(new: _NewSettings) -> None:
     if new.config.backup_to:
         return
-    place = new.config.data_path.resolve()
+    directory = new.config.data_path.resolve()
     say(
         "",
         "Tertulia makes a backup every day, and keeps one per day for 7 days and one per week"
@@ -219,7 +223,7 @@ def _ask_for_backups(new: _NewSettings) -> None:
         "Enter a directory, preferably on another disk, or s3://bucket/prefix. `none` turns"
         " backups off.",
     )
-    ask("Backups", _unless_none(new.taken("backup_to")), default=f"{place}-backups")
+    ask("Backups", _unless_none(new.taken("backup_to")), default=f"{directory}-backups")
 
 
 def _unless_none(check: Any) -> Any:

@@ -77,7 +77,11 @@ async def invite(
     return Printed({"invite_link": link}, [link])
 
 
-invitations.command("create", epilog=EXAMPLES["invite"])(invite)
+_CREATE = (
+    "Example: `tertulia invitations create --data-dir data` for a link that anyone can use, or"
+    " `tertulia invitations create email=ben@example.com --data-dir data` for one person"
+)
+invitations.command("create", epilog=_CREATE)(invite)
 
 
 @command(invitations, "list", "invitations list --data-dir data")

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from tertulia.app.founding import opened_log, opened_vault, require_fitting
+from tertulia.app.founding import opened_log
 from tertulia.cli.commands import report
 from tertulia.cli.errors import CommandFailed
+from tertulia.cli.import_target import opened_target
 from tertulia.cli.options import AsJson
-from tertulia.imports.lock import DIRECTORY, alone
+from tertulia.imports.lock import DIRECTORY, import_lock
 from tertulia.jobs.imports import only_import
 from tertulia.model.changes import RealmChanged
 from tertulia.service.config import Config
-from tertulia.service.links import Links, external_media
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.store import installation
 from tertulia.store.notes import FactSet
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tertulia.imports.zulip.live.followed import Followed
 
 RUNNING_SECONDS = 300.0
-"""How long after its last sign the follower counts as running."""
+"""The number of seconds after its last update for which the follower counts as running."""
 EXAMPLE = (
     "Example: `tertulia import zulip-live --data-dir data https://zulip.example.com"
     " --email owner@example.com --key-file key`"
@@ -41,7 +41,9 @@ EXAMPLE = (
 _Url = Annotated[str, typer.Argument(metavar="URL", help="The address of the Zulip server.")]
 _Email = Annotated[
     str | None,
-    typer.Option("--email", help="The email address of an owner there. Default: of the zuliprc."),
+    typer.Option(
+        "--email", help="The email address of an owner there. Default: the address in the zuliprc."
+    ),
 ]
 _KeyFile = Annotated[
     Path | None,
@@ -56,8 +58,8 @@ _Now = Annotated[
     bool,
     typer.Option(
         "--now",
-        help="Open the organization even if `zulip-live` isn't running, without a last look at the"
-        " other server.",
+        help="Open the organization even if `zulip-live` isn't running, without a last check for"
+        " newer messages on the other server.",
     ),
 ]
 
@@ -81,9 +83,9 @@ def zulip_live(
     known, key = _credentials(key_file)
     address = email or known
     if not address:
-        raise CommandFailed("The address of the owner is missing. Add `--email`.")
+        raise CommandFailed("The owner's email address is missing. Add --email.")
     try:
-        with alone(config.data_path / DIRECTORY):
+        with import_lock(config.data_path / DIRECTORY):
             followed = asyncio.run(_followed(config, url, address, key))
     except (SourceError, ImportRefused) as error:
         raise CommandFailed(str(error)) from None
@@ -112,7 +114,7 @@ async def finish(config: Config, now: _Now = False) -> None:
         if not is_running and not now:
             raise CommandFailed(
                 "`tertulia import zulip-live` isn't running, so newer messages would be missing."
-                " Start it again, or open the organization without them by `--now`."
+                " Start it again, or use --now to open the organization without them."
             )
         if now:
             note = FactSet(FINISH_FACT, "")
@@ -125,7 +127,7 @@ async def finish(config: Config, now: _Now = False) -> None:
                 return Decision(None, change)
 
             await log.submit(None, opened, notes=notes)
-            typer.echo("The organization is open here.")
+            typer.echo("People can use the organization here now.")
             return
         await log.submit(None, _nothing, notes=[FactSet(FINISH_FACT, "1")])
         while log.state.realm.moving_from:
@@ -172,30 +174,14 @@ async def _followed(config: Config, url: str, email: str, key: str) -> "Followed
     ended = threading.Event()
     shown = _Status()
     server = ZulipServer(url, email, key, is_ended=ended.is_set, tell=shown.say)
-    vault = opened_vault(config, create=True)
-    files, disk = config.opened_files()
     try:
         with _signals(ended):
-            async with opened_log(config, report) as log:
-                if not log.state.is_empty:
-                    await require_fitting(log, vault)
-                follower = Follower(
-                    log,
-                    vault,
-                    files,
-                    disk,
-                    server,
-                    site=config.external_url,
-                    media=external_media(config, Links(vault)),
-                    tell=shown.show,
-                    is_ended=ended.is_set,
-                )
-                return await only_import(log, config.data_path, follower.run)
+            async with opened_target(config, report) as target:
+                follower = Follower(target, server, tell=shown.show, is_ended=ended.is_set)
+                return await only_import(target.log, config.data_path, follower.run)
     finally:
         shown.end()
         server.close()
-        await files.close()
-        vault.close()
 
 
 @contextlib.contextmanager
@@ -218,7 +204,7 @@ def _signals(ended: threading.Event) -> Iterator[None]:
 
 
 class _Status:
-    """Shows on a terminal what is being done."""
+    """Shows the current activity on a terminal."""
 
     def __init__(self) -> None:
         self._is_shown = sys.stderr.isatty()
@@ -255,15 +241,7 @@ def _lines(followed: "Followed") -> list[str]:
         if is_finished
         else f"Stopped following {followed.url}. Run the command again to continue."
     ]
-    lines += [f"  {n:>10,}  {kind}" for kind, n in sorted(followed.report.imported.items())]
-    for title, remarks in (
-        ("Skipped:", followed.report.skipped),
-        ("Changed:", followed.report.changed),
-    ):
-        if remarks:
-            lines.append(title)
-        for remark in remarks.values():
-            lines.append(f"  {remark.count:>10,}  {remark.kind}. {remark.reason}")
+    lines += followed.report.lines()
     if followed.differences:
         lines.append("Not brought along:")
         lines += [f"  {difference}" for difference in followed.differences]

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tertulia.cli.commands import Printed, configured, done, opened
+from tertulia.cli.commands import Printed, add_default_command, configured, done, opened
 from tertulia.cli.errors import CommandFailed
 from tertulia.cli.tables import utc
 from tertulia.domain import names
@@ -16,7 +16,9 @@ from tertulia.service.mailing import FOLDER
 from tertulia.store import outbox
 from tertulia.store.outbox import QueuedMail
 
-EXAMPLE = "Example: `tertulia mail --data-dir data --test you@example.com`"
+app = typer.Typer(
+    name="mail", help="List pending emails, or send a test email.", rich_markup_mode="markdown"
+)
 
 
 @configured
@@ -25,19 +27,42 @@ async def mail(
     test: Annotated[
         str | None,
         typer.Option(
-            "--test",
-            metavar="ADDRESS",
-            help="Send a test email to this address, and report whether it worked.",
+            "--test", metavar="ADDRESS", help="Send a test email, as `tertulia mail test` does."
         ),
     ] = None,
 ) -> Printed:
-    """List pending emails and why they're pending, or send a test email.
+    """List pending emails and why they're pending, or send a test email."""
+    return await _list(config) if test is None else await _test(config, test)
+
+
+@configured
+async def list_mail(config: Config) -> Printed:
+    """List pending emails and why they're pending.
 
     A running server sends emails by itself, according to the smtp_… settings. Without smtp_host,
     they're written to the directory `mail` in the data directory.
     """
-    if test is not None:
-        return done(await send_test(config, names.address(test)))
+    return await _list(config)
+
+
+add_default_command(app, mail, "Example: `tertulia mail --data-dir data`", list_only=list_mail)
+
+
+@app.command("test", epilog="Example: `tertulia mail test you@example.com --data-dir data`")
+@configured
+async def test_mail(
+    config: Config,
+    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="Where to send it.")],
+) -> Printed:
+    """Send a test email, and report whether it worked."""
+    return await _test(config, address)
+
+
+async def _test(config: Config, address: str) -> Printed:
+    return done(await send_test(config, names.address(address)))
+
+
+async def _list(config: Config) -> Printed:
     async with opened(config) as (log, _):
         emails = [_shown(mail) for mail in await log.store.read(outbox.queued)]
     lines = [] if emails else ["No pending emails."]
@@ -64,7 +89,8 @@ def _shown(waiting: QueuedMail) -> dict[str, Any]:
 
 
 async def send_test(config: Config, address: str) -> str:
-    """Send a test email, and return a sentence about where it went. Failed if it wasn't sent."""
+    """Send a test email, and return a sentence that says where it was sent. Raise CommandFailed if
+    it wasn't."""
     async with opened(config) as (log, vault):
         try:
             await mailing.send_test(config, log, vault, address)

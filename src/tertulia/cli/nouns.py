@@ -1,8 +1,6 @@
-"""Nouns that administrators manage: each is a declaration, and a group of commands made from it.
-
-What can be set, and what values it takes, follows from the parameters that the API's endpoints
-declare. A declaration adds only what is nicer to type and to read.
-"""
+"""Nouns that administrators manage. Each is a declaration, from which a group of commands is made.
+The settings and the values that they accept follow from the parameters that the API's endpoints
+declare. A declaration adds only what is easier to type and to read."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from operator import attrgetter
@@ -24,7 +22,7 @@ from tertulia.wire.http.parameters import call_endpoint, declared
 Endpoint = Callable[..., Awaitable[Any]]
 """A function of a caller and of the parameters that it declares."""
 Typed = Mapping[str, str]
-"""Values by the names that were typed."""
+"""Typed values by name."""
 Words = Annotated[
     list[str] | None,
     typer.Argument(metavar="[WORD]…", help="Show only entries that contain all of these words."),
@@ -32,12 +30,13 @@ Words = Annotated[
 
 
 def by_id(table: str) -> Callable[[State], Sequence[Any]]:
-    """All records of one of the state's tables, by ID."""
+    """Return a function that returns all records of one of the state's tables, by ID."""
     return lambda state: sorted(getattr(state, table), key=attrgetter("id"))
 
 
 def fields(*names: str, **renamed: str) -> Callable[[State, Any], dict[str, Shown]]:
-    """Show these attributes of a record, some of them by another name."""
+    """Return a function that returns these attributes of a record, some of them under another
+    name."""
     shown = {**{name: name for name in names}, **renamed}
     return lambda _, record: {name: getattr(record, field) for name, field in shown.items()}
 
@@ -65,11 +64,11 @@ class ManagedNoun:
     ) -> None:
         """Declare a noun.
 
-        `name` is what its group is called, and `singular` one of them in a sentence. `records`
-        returns all of them in order, `called` the name of one, and `shown` its values (next to the
+        `name` is the name of its group, and `singular` is the noun in a sentence. `records` returns
+        all of them in order, `called` the name of one, and `shown` its values (in addition to the
         ID), of which `list` prints `columns`. `settings` can be set; a mapping has their names in
-        the API. `sent` turns what was typed for a record (None for a new one) into what the API
-        takes, and `takes` describes values that differ from the API's.
+        the API. `sent` converts the values typed for a record (None for a new one) to the API's
+        parameters, and `takes` describes values that differ from the API's.
         """
         self.app = group(name, about)
         self.records = records
@@ -99,8 +98,8 @@ class ManagedNoun:
     # Finding and printing
 
     def found(self, state: State, which: str) -> Any:
-        """Return the record with that name or ID. Refused if it doesn't exist, or if several have
-        the name."""
+        """Return the record with this name or ID. Raise Refused if it doesn't exist, or if several
+        have the name."""
         records = self.records(state)
         matches = [
             record for record in records if self.called(record).casefold() == which.casefold()
@@ -115,17 +114,17 @@ class ManagedNoun:
         return matches[0]
 
     def printed(self, state: State, record: Any) -> Printed:
-        """One record with all its values."""
+        """Return a record with all its values."""
         full = self.full(state, record)
         return Printed(full, facts((name, cell(value)) for name, value in full.items()))
 
     def listed(self, state: State, records: Sequence[Any]) -> Printed:
-        """The records as a table."""
+        """Return the records as a table."""
         rows = [self.full(state, record) for record in records]
         return listing(self._plural.replace(" ", "_"), self._columns, rows)
 
     def full(self, state: State, record: Any) -> dict[str, Shown]:
-        """All values of a record, as JSON has them."""
+        """Return all values of a record, as in JSON."""
         return {"id": int(record.id), **self._shown(state, record)}
 
     def _with_id(self, state: State, record_id: int) -> Printed:
@@ -137,7 +136,7 @@ class ManagedNoun:
     # Commands
 
     def list(self) -> None:
-        """Add `list`: all of them, or those that contain words."""
+        """Add `list`, which lists all records, or those that contain words."""
 
         async def list_them(caller: Caller, words: Words = None) -> Printed:
             def matches(record: Any) -> bool:
@@ -149,7 +148,7 @@ class ManagedNoun:
         self._add("list", list_them, f"List {self._plural}, or find some by words.", "")
 
     def show(self, example: str) -> None:
-        """Add `show`: one with all its values."""
+        """Add `show`, which shows one record with all its values."""
 
         # Typer reads these annotations when the command is declared; mypy can't.
         async def show_it(caller: Caller, which: self.which) -> Printed:  # type: ignore[name-defined]
@@ -160,8 +159,8 @@ class ManagedNoun:
     def create(
         self, verb: str, endpoint: Endpoint, example: str, new_id: Callable[[Any], int]
     ) -> None:
-        """Add `add` or `create`, with what can be set. `new_id` returns the ID in a response of the
-        endpoint."""
+        """Add `add` or `create`, with the settings that can be set. `new_id` returns the ID in a
+        response of the endpoint."""
         names = self._names(endpoint)
 
         async def create_one(caller: Caller, assigned: _assigned(names)) -> Printed:  # type: ignore[valid-type]
@@ -174,7 +173,7 @@ class ManagedNoun:
         self._add(verb, create_one, about, example)
 
     def change(self, endpoint: Endpoint, example: str) -> None:
-        """Add `change`: all that is given, or nothing."""
+        """Add `change`, which makes all given changes or none."""
         names = self._names(endpoint)
 
         async def change_it(
@@ -192,7 +191,7 @@ class ManagedNoun:
         self._add("change", change_it, f"{about}\n\n{self._explained(endpoint)}", example)
 
     def order(self, endpoint: Endpoint, example: str) -> None:
-        """Add `order`: move some to the top."""
+        """Add `order`, which moves some records to the top."""
         (name,) = (parameter.name for parameter in declared(endpoint))
 
         async def order_them(
@@ -213,7 +212,7 @@ class ManagedNoun:
         self._add("order", order_them, about, example)
 
     def end(self, verb: str, endpoint: Endpoint, about: str, example: str) -> None:
-        """Add `remove` or the like, whose endpoint takes only the record's ID or name."""
+        """Add `remove` or a similar command, whose endpoint takes only the record's ID or name."""
         (key,) = (parameter for parameter in declared(endpoint) if parameter.in_path)
 
         async def end_it(caller: Caller, which: self.which) -> Printed:  # type: ignore[name-defined]
@@ -226,7 +225,7 @@ class ManagedNoun:
         self._add(verb, end_it, about, example)
 
     def add(self, verb: str, example: str) -> Callable[[Act], Act]:
-        """Add a command of its own, as `command` does."""
+        """Return a decorator that adds a separate command, as `command` does."""
         line = " ".join(filter(None, (self._name, verb, example, "--data-dir data")))
         return command(self.app, verb, line)
 
@@ -235,9 +234,9 @@ class ManagedNoun:
         self.add(verb, example)(act)
 
     def _names(self, endpoint: Endpoint) -> dict[str, str]:
-        """The settings that the endpoint takes, with their names in the API."""
+        """Return the settings that the endpoint takes, with their names in the API."""
         taken = {parameter.name for parameter in declared(endpoint) if not parameter.in_path}
-        return {here: name for here, name in self._settings.items() if name in taken}
+        return {theirs: name for theirs, name in self._settings.items() if name in taken}
 
     def _given(
         self, state: State, record: Any, assigned: Sequence[str], endpoint: Endpoint
@@ -253,14 +252,14 @@ class ManagedNoun:
         return assignments.read(endpoint, sent, {there: name for name, there in names.items()})
 
     def _explained(self, endpoint: Endpoint) -> str:
-        """A line for each setting, with the values that it takes."""
+        """Return a line for each setting, with the values that it accepts."""
         lines = []
-        for here, there in self._names(endpoint).items():
+        for name, there in self._names(endpoint).items():
             parameter = assignments.parameter(endpoint, there)
-            takes = self._takes.get(here) or assignments.kind_of(parameter)
-            about = "" if here in self._takes else parameter.description
+            takes = self._takes.get(name) or assignments.kind_of(parameter)
+            about = "" if name in self._takes else parameter.description
             lines.append(
-                f"- `{here}`: {takes}{'; required' * parameter.required}. {about}".rstrip()
+                f"- `{name}`: {takes}{'; required' * parameter.required}. {about}".rstrip()
             )
         return "\n".join(lines)
 

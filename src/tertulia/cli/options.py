@@ -51,6 +51,13 @@ Password = Annotated[
     ),
 ]
 
+ShowKey = Annotated[
+    bool,
+    typer.Option(
+        "--show-key", help="Also print the API key. `tertulia keys show` prints it later."
+    ),
+]
+
 
 class RoleName(StrEnum):
     """Roles by their names in commands."""

@@ -1,4 +1,4 @@
-"""What administrators set up: profile fields, email domains, linkifiers, playgrounds, and
+"""Commands for administrators: profile fields, email domains, linkifiers, playgrounds, and
 announcements. `tertulia reactivate` opens a deactivated organization."""
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from tertulia.cli.nouns import fields as shown_fields
 from tertulia.cli.tables import moment
 from tertulia.domain.accounts import profiles
 from tertulia.domain.accounts.profiles import CUSTOM, SERVICES
-from tertulia.domain.organization import banners, realms
+from tertulia.domain.organization import banners, lifecycle
 from tertulia.model.banners import Banner
 from tertulia.model.organization import Linkifier
 from tertulia.model.profiles import FieldKind, ProfileField
@@ -38,7 +38,7 @@ async def reactivate(config: Config) -> Printed:
     Everyone can use it as before. The server can keep running.
     """
     async with opened(config) as (log, _):
-        await log.submit(None, realms.reactivate)
+        await log.submit(None, lifecycle.reactivate)
         return done(f"Reactivated '{log.state.realm.name}'.")
 
 
@@ -56,7 +56,7 @@ _KINDS: Final = {
 }
 _DATA: Final = "field_data"
 _OF_A_KIND: Final = ("choices", "account", "url_pattern")
-"""Settings of a single kind of field, which the API has in `field_data`."""
+"""Settings that only one kind of field has. The API has them in `field_data`."""
 
 
 def _field_shown(_: State, field: ProfileField) -> dict[str, Shown]:
@@ -98,7 +98,7 @@ _KIND_NAMES: Final = " or ".join(_KINDS)
 
 
 def _choices(before: ProfileField | None, text: str) -> str:
-    """Options as JSON. Existing ones keep their keys, which profiles refer to."""
+    """Return options as JSON. Existing ones keep their keys, which profiles refer to."""
     keys = {choice.text: choice.key for choice in (before.choices if before else ())}
     last = max((int(key) for key in keys.values() if key.isdecimal()), default=-1)
     data: dict[str, dict[str, str]] = {}

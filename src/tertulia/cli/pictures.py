@@ -70,7 +70,7 @@ _emoji.end(
 
 
 def _image(file: Path, most_mib: int) -> bytes:
-    with file.open("rb") as opened_file:  # A device has no size that could be checked first.
+    with file.open("rb") as opened_file:  # A device's size can't be checked first.
         content = opened_file.read(most_mib * 2**20 + 1)
     if len(content) > most_mib * 2**20:
         raise Refused(f"The image is larger than the {most_mib} MiB limit. Choose a smaller one.")

@@ -58,7 +58,7 @@ LOOPBACK = "127.0.0.1"
 _UNKNOWN_SITE = "https://(the address of your proxy)"
 MANY_FILES = 1_000_000
 OTHER_FILES = 100
-"""Open files other than connections."""
+"""The number of open files other than connections."""
 
 
 def serve(
@@ -166,7 +166,7 @@ def serve(
 
 
 def _certificates(settings: Config) -> Certificates | None:
-    """Load the certificates if TLS is on. ConfigError if they can't be used."""
+    """Load the certificates if TLS is on. Raise ConfigError if they can't be used."""
     return Certificates(settings.tls_cert, settings.tls_key) if settings.tls_cert else None
 
 
@@ -195,8 +195,9 @@ def _supervise(
 
 
 def _installation(settings: Config) -> str:
-    """Identify the database and data directory, without the password: it may change, and a hash in
-    the list of processes would let others guess it."""
+    """Return a text that identifies the database and data directory. It doesn't contain the
+    password, which may change, and whose hash in the list of processes would let others guess
+    it."""
     url = urlsplit(settings.database_url)
     login, _, host = url.netloc.rpartition("@")
     query = [pair for pair in parse_qsl(url.query) if "password" not in pair[0]]
@@ -222,7 +223,7 @@ def _work(settings: Config, place: WorkerPlace, *, demo: bool) -> None:
     if control.is_lost:
         shutil.rmtree(
             place.bus, ignore_errors=True
-        )  # The supervisor, which does it otherwise, is gone.
+        )  # The supervisor, which otherwise does it, is gone.
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -247,7 +248,7 @@ async def _serve(
     residents: "Sequence[Resident] | None",
     shared: tuple[Control, Counts] | None = None,
 ) -> None:
-    """Serve. `residents` are the demo's accounts, or None to create the demo or look them up."""
+    """Serve. `residents` are the demo's accounts; None creates the demo or looks them up."""
     if residents is None:
         residents = await _residents(settings)
     is_first = settings.worker in (None, 0)
@@ -310,7 +311,7 @@ def _report(line: str) -> None:
 
 
 def _limits(settings: Config, workers: int = 1) -> ConnectionLimits:
-    """Connection limits of one worker. All workers share the limit per address."""
+    """Return the connection limits of one worker. All workers share the limit per address."""
     return ConnectionLimits(
         most=max(_files_allowed() - OTHER_FILES - 2 * RESERVE, 1),
         of_one_address=math.ceil(settings.connections_per_address / workers),
@@ -341,7 +342,8 @@ def _log_ignored_variables() -> None:
 
 
 def _files_allowed() -> int:
-    """Raise the limit of open files, which include connections, as far as allowed. Return it."""
+    """Raise the limit of open files, which include connections, as far as allowed, and return
+    it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard == resource.RLIM_INFINITY:
         hard = MANY_FILES
@@ -362,7 +364,7 @@ async def _residents(settings: Config) -> "Sequence[Resident]":
 
 
 def _invited(setup: str) -> list[str]:
-    """Lines about how to create the organization."""
+    """Return lines that explain how to create the organization."""
     return [
         "",
         "There's no organization yet. To create it and your account, open",
@@ -379,7 +381,7 @@ _ALLOCATOR: Final = {-8: 2, -3: 256 * 1024, -1: 1024 * 1024}
 
 def _return_freed_memory() -> None:
     """Make glibc return freed memory to the system. By default, it has an arena per thread and
-    raises the threshold for large blocks up to 32 MiB, so that memory grows for hours."""
+    raises the threshold for large blocks up to 32 MiB, so memory grows for hours."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:  # Only glibc has it.
         for option, value in _ALLOCATOR.items():
@@ -387,7 +389,7 @@ def _return_freed_memory() -> None:
 
 
 def _introduced(residents: "Sequence[Resident]", address: str) -> list[str]:
-    """Lines about how to sign in to the demo."""
+    """Return lines that explain how to sign in to the demo."""
     if not residents:
         return []
     first = residents[0]

@@ -25,43 +25,43 @@ from tertulia.wire.http.parameters import Params
 
 
 class NamedSetting(Struct, frozen=True, kw_only=True):
-    """A setting, and what it can be."""
+    """A setting with its value and allowed values."""
 
     name: str
     value: Shown
     takes: str
     for_owners: bool
-    """Whether administrators who are no owners cannot change it."""
+    """Whether only owners can change it."""
     about: str
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """The settings by name, as `set` takes them."""
+    """Values of settings by name, as `set` takes them."""
 
     settings: dict[str, Shown]
 
 
 class NamedSettings(Struct, frozen=True, kw_only=True):
-    """Some settings, and how one is shown and set."""
+    """A group of settings, and how to show and set them."""
 
     whose: str
-    """What they are, in a sentence: `the organization's settings`."""
+    """The name of these settings in a sentence: `the organization's settings`."""
     params: type[Params]
     change: Callable[[Caller, Any], Awaitable[Any]]
     names: Callable[[], Mapping[str, str]]
-    """What is called how in the interface, by its name here, in alphabetical order."""
+    """The names in the API, by name on the command line, in alphabetical order."""
     value: Callable[[State, str], Shown]
-    """A value as `set` takes it."""
+    """Returns a value as `set` takes it."""
     sent: Callable[[State, str, str], str] = lambda _, __, text: text
-    """What was typed for a name, as the interface takes it."""
+    """Converts a typed value of the named setting for the API."""
     for_owners: Collection[str] = ()
     takes: Mapping[str, tuple[str, str]] = {}
-    """What some take, and what they are about, where the interface says it otherwise."""
+    """The values and descriptions of settings for which they differ from those of the API."""
 
 
 def add_commands(app: typer.Typer, those: NamedSettings, example: str, hint: str) -> None:
-    """Add the commands to the group. `example` is a setting with its value, `hint` what to know of
-    values that are typed."""
+    """Add the commands to the group. `example` is a setting with its value, and `hint` explains
+    values that can be typed."""
 
     def complete(incomplete: str) -> list[str]:
         return [name for name in those.names() if name.startswith(incomplete)]

@@ -19,7 +19,7 @@ USER: Final = "tertulia"
 _UNIT: Final = "tertulia.service"
 _BASE: Final = Path(__file__).with_name(_UNIT)
 _STATE: Final = Path("/var/lib/tertulia")
-"""Where the unit lets the service write."""
+"""The directory that the unit lets the service write to."""
 _RUN: Final = Path("/run/tertulia")
 _HIDDEN: Final = (Path("/home"), Path("/root"), Path("/run/user"), Path("/tmp"), Path("/var/tmp"))  # noqa: S108 (compared only)
 """Directories that the service can't see."""
@@ -27,8 +27,8 @@ _LAST_PRIVILEGED_PORT: Final = 1023
 
 
 def require_possible(config: Config) -> None:
-    """Raise UsageError or CommandFailed if the service can't be installed, before anything is
-    done."""
+    """Raise UsageError or CommandFailed if the service can't be installed, before changing
+    anything."""
     if os.geteuid() != 0:
         raise UsageError("--systemd requires root, for example with sudo.")
     if not UNITS.is_dir():
@@ -42,7 +42,7 @@ def require_possible(config: Config) -> None:
 
 
 def install(config: Config, file: Path) -> list[str]:
-    """Install or update the service for the settings in `file`, and return what to do next. Raises
+    """Install or update the service for the settings in `file`, and return the next steps. Raise
     CommandFailed if a program fails, and OSError."""
     _create_user(config.data_path)
     backups = _backups(config)
@@ -147,7 +147,7 @@ def _create_user(home: Path) -> None:
 
 
 def _give(directory: Path) -> None:
-    """Make the service's user the owner of the directory and everything in it, but follow no
+    """Make the service's user the owner of the directory and everything in it, without following
     links."""
     owner = pwd.getpwnam(USER)
     os.chown(directory, owner.pw_uid, owner.pw_gid)
@@ -157,7 +157,7 @@ def _give(directory: Path) -> None:
 
 
 def _let_read(file: Path) -> None:
-    """Let the service's user, and the commands that run as it, read a file with secrets."""
+    """Allow the service's user, and the commands that run as it, to read a file with secrets."""
     shutil.chown(file, group=USER)
     file.chmod(0o640)
     directory = file.resolve().parent
@@ -181,6 +181,6 @@ def _escaped(path: str) -> str:
 
 
 def _quoted(word: str) -> str:
-    """Return a word of a systemd setting."""
+    """Return a word quoted for a systemd setting."""
     escaped = _escaped(word).replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$")
     return f'"{escaped}"' if escaped != word or " " in word else word

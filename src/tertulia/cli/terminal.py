@@ -38,9 +38,9 @@ def ask(
     typed: str = "",
     hidden: bool = False,
 ) -> str:
-    """Ask until `check` accepts the answer, and return what it makes of it. Without a default,
-    something has to be typed. `typed` is the previous answer; it, and each rejected answer, can
-    be edited in place."""
+    """Ask until `check` accepts the answer, and return its result. Without a default, an answer
+    is required. `typed` is the previous answer; it, and each rejected answer, can be edited in
+    place."""
     while True:
         with _editable("" if hidden else typed):
             typed = str(
@@ -60,7 +60,7 @@ def ask(
 
 @contextlib.contextmanager
 def _editable(text: str) -> Iterator[None]:
-    """Put the text into the input line of the next question, where the terminal supports it."""
+    """Put the text into the input line of the next question, if the terminal supports it."""
     try:
         import readline
     except ImportError:
@@ -74,20 +74,21 @@ def _editable(text: str) -> Iterator[None]:
 
 
 def agree(question: str, *, default: bool) -> bool:
-    """Ask for yes or no."""
+    """Ask a yes-or-no question."""
     return bool(typer.confirm(question, default=default, err=True))
 
 
 def several(text: str) -> list[str]:
-    """The distinct parts of a comma-separated answer."""
+    """Return the parts of a comma-separated answer, without duplicates."""
     return list(dict.fromkeys(filter(None, map(str.strip, text.split(",")))))
 
 
 def password_from(option: str | None, config: Config, *personal: str) -> str:
-    """A password from the option, from the terminal, or from the first line of standard input.
+    """Return a password from the option, from the terminal, or from the first line of standard
+    input.
 
-    `personal` is what is known about the person, which the password must not be like. A terminal is
-    asked again until the password is good enough; otherwise, a weak one is a UsageError.
+    `personal` is known about the person, and the password must not be like it. On a terminal, ask
+    again until the password is good enough; otherwise, raise UsageError for a weak one.
     """
     rules = password_rules(config)
     if option is None and not sys.stdin.isatty():
@@ -107,7 +108,7 @@ def password_from(option: str | None, config: Config, *personal: str) -> str:
 
 
 def good_password(config: Config, password: str, *personal: str) -> str:
-    """Return the password. UsageError if it's too short or too easy to guess."""
+    """Return the password. Raise UsageError if it's too short or too easy to guess."""
     try:
         return password_rules(config).require(password, personal)
     except Refused as refusal:
@@ -120,7 +121,7 @@ def good_password(config: Config, password: str, *personal: str) -> str:
 @contextlib.contextmanager
 def progress_bars() -> Iterator[Progress]:
     """Show a progress bar for each table that is reported, if standard error is a terminal."""
-    # Imported here: only some commands show bars.
+    # Imported here because only some commands show bars.
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
     from rich.progress import Progress as Bars
@@ -141,7 +142,7 @@ def progress_bars() -> Iterator[Progress]:
 @contextlib.contextmanager
 def as_interrupts() -> Iterator[None]:
     """Treat SIGTERM and SIGHUP like Ctrl+C, so that temporary files are deleted. Signals that are
-    ignored or handled elsewhere stay so."""
+    ignored or handled elsewhere don't change."""
     is_main = threading.current_thread() is threading.main_thread()
     taken = [
         number

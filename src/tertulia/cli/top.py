@@ -1,4 +1,4 @@
-"""`tertulia top`: what the nodes are doing, from `/metrics`, without Prometheus."""
+"""`tertulia top`: the nodes' activity, from `/metrics`, without Prometheus."""
 
 import contextlib
 import math
@@ -26,18 +26,18 @@ from tertulia.store.database import DatabaseError
 
 EXAMPLE = "Example: `tertulia top --data-dir data`, or `tertulia top --url http://10.0.0.7:9991`"
 ANSWER_SECONDS: Final = 5.0
-"""Timeout of a request for `/metrics`."""
+"""The timeout in seconds of a request for `/metrics`."""
 _MOST_BYTES: Final = 16 * 1024 * 1024
 _SHARE: Final = 0.95
-"""Times are shown as this percentile."""
+"""The percentile at which times are shown."""
 _SECONDS: Final = 10_000.0
-"""Longer times, in milliseconds, are shown in seconds."""
+"""Times longer than this many milliseconds are shown in seconds."""
 _CLEAR: Final = "\x1b[H\x1b[J"
 _ANY_HOST: Final = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}  # noqa: S104 (asked, not bound)
 
 
 class NodeRow(Struct, frozen=True, kw_only=True):
-    """What a node did since the last update. Rates are None for a node that has started since.
+    """A node's activity since the last update. Rates are None for a node that has started since.
     Times are the 95th percentile in milliseconds, or None if nothing happened."""
 
     node: str
@@ -47,19 +47,19 @@ class NodeRow(Struct, frozen=True, kw_only=True):
     request_ms: float | None
     refused_per_second: float | None
     entries_per_second: float | None
-    """Entries that it committed to the log."""
+    """The number of entries per second that it committed to the log."""
     commit_ms: float | None
     loop_lag_ms: float | None
-    """Delay of its event loop."""
+    """The delay of its event loop in milliseconds."""
     inbox: int
-    """Requests that wait for the writer of the log."""
+    """The number of requests that wait for the log's writer."""
     lag_entries: int
     lag_seconds: float
     waiting_polls: int
     queues: int
     connections: int
     cpu: float | None
-    """Share of one core; 1.0 is all of it."""
+    """CPU use as a share of one core; 1.0 is a whole core."""
     memory_mib: float | None
 
 
@@ -118,14 +118,14 @@ def top(
     metrics_allowed. The processes of one server are all included. Use --url for servers on other
     machines. Press Ctrl-C to stop. With --json, prints one object per line for each update.
     """
-    places = url or _own_addresses(settings_from({"data_dir": data_dir}, config))
-    before = _scraped(places)
+    urls = url or _own_addresses(settings_from({"data_dir": data_dir}, config))
+    before = _scraped(urls)
     if not before.samples:
         raise CommandFailed(" ".join(before.unreachable) or "The server returned no metrics.")
     try:
         while True:
-            time.sleep(interval)  # Rates are measured in this time. Ctrl-C ends it.
-            after = _scraped(places)
+            time.sleep(interval)  # Rates are measured during this time. Ctrl-C ends it.
+            after = _scraped(urls)
             _show(figures(before, after), as_json=as_json, clear=not once and sys.stdout.isatty())
             if once:
                 return
@@ -135,8 +135,8 @@ def top(
 
 
 def _own_addresses(settings: Config) -> list[str]:
-    """The addresses of the organization's servers on this machine. If none is running, or they
-    can't be listed, the one that a server with these settings listens on."""
+    """Return the addresses of the organization's servers on this machine. If none is running, or
+    they can't be listed, return the address that a server with these settings listens on."""
     if settings.unix_socket:
         return [f"unix:{settings.unix_socket}"]
     ports = _ports_in_use(settings) or {settings.port}
@@ -152,22 +152,22 @@ def _ports_in_use(settings: Config) -> set[int]:
     with contextlib.suppress(NoOrganization, DatabaseError):
         with founded_database(settings) as connection:
             listed = nodes.list_nodes(connection)
-        here = socket.gethostname()
+        hostname = socket.gethostname()
         return {
             listed_node.entry.port
             for listed_node in listed
-            if listed_node.is_living and listed_node.entry.host == here
+            if listed_node.is_living and listed_node.entry.host == hostname
         } - {0}
     return set()
 
 
-def _scraped(places: Sequence[str]) -> Scrape:
+def _scraped(urls: Sequence[str]) -> Scrape:
     samples: dict[str, dict[str, dict[Labels, float]]] = {}
     unreachable = []
     at = time.monotonic()
-    for place in places:
+    for url in urls:
         try:
-            text = _fetched(place)
+            text = _fetched(url)
         except CommandFailed as error:
             unreachable.append(str(error))
         else:
@@ -175,31 +175,31 @@ def _scraped(places: Sequence[str]) -> Scrape:
     return Scrape(at=at, samples=samples, unreachable=unreachable)
 
 
-def _fetched(place: str) -> str:
-    """Fetch /metrics from a server. Failed if that doesn't work."""
-    import httpx  # Imported here: only this command sends requests.
+def _fetched(url: str) -> str:
+    """Fetch /metrics from a server. Raise CommandFailed if that fails."""
+    import httpx  # Imported here because only this command sends requests.
 
-    path = place.removeprefix("unix:")
-    is_path = path != place
-    site = "http://localhost" if is_path else place.rstrip("/")
+    path = url.removeprefix("unix:")
+    is_path = path != url
+    site = "http://localhost" if is_path else url.rstrip("/")
     if not is_path and urlsplit(site).scheme not in {"http", "https"}:
-        raise UsageError(f"'{place}' isn't a URL that starts with http:// or https://.")
-    # The certificate has another name than the loopback address, and no secret is sent.
+        raise UsageError(f"'{url}' isn't a URL that starts with http:// or https://.")
+    # The certificate doesn't name the loopback address, and no secret is sent.
     transport = httpx.HTTPTransport(uds=path if is_path else None, verify=False)
     try:
         with httpx.Client(transport=transport, timeout=ANSWER_SECONDS, trust_env=False) as client:
             response = client.get(f"{site}/metrics")
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise CommandFailed(f"Can't connect to {place}: {error}") from None
+        raise CommandFailed(f"Can't connect to {url}: {error}") from None
     if response.status_code == httpx.codes.FORBIDDEN:
-        raise CommandFailed(f"The server at {place} doesn't list this machine in metrics_allowed.")
+        raise CommandFailed(f"The server at {url} doesn't list this machine in metrics_allowed.")
     if response.status_code != httpx.codes.OK or len(response.content) > _MOST_BYTES:
-        raise CommandFailed(f"{place} returned no metrics (status {response.status_code}).")
+        raise CommandFailed(f"{url} returned no metrics (status {response.status_code}).")
     return response.text
 
 
 def parsed(text: str) -> dict[str, dict[str, dict[Labels, float]]]:
-    """Parse metrics by node, name, and labels. Failed if the text isn't valid."""
+    """Parse metrics by node, name, and labels. Raise CommandFailed if the text isn't valid."""
     from prometheus_client.parser import text_string_to_metric_families
 
     by_node: dict[str, dict[str, dict[Labels, float]]] = defaultdict(lambda: defaultdict(dict))
@@ -216,7 +216,7 @@ def parsed(text: str) -> dict[str, dict[str, dict[Labels, float]]]:
 
 
 def figures(before: Scrape, after: Scrape) -> Figures:
-    """What happened between two scrapes, and the state at the second."""
+    """Return the activity between two scrapes, and the state at the second one."""
     nodes = [
         _of_node(name, _Between(before.samples.get(name, {}), samples, after.at - before.at))
         for name, samples in sorted(after.samples.items())
@@ -261,7 +261,7 @@ class _Between:
         self._is_the_same = bool(before) and before.get(start) == after.get(start)
 
     def now(self, name: str) -> float | None:
-        """The sum of a gauge's samples, or None if it has none."""
+        """Return the sum of a gauge's samples, or None if it has none."""
         series = self._after.get(name)
         return None if series is None else sum(series.values())
 
@@ -269,14 +269,15 @@ class _Between:
         return int(self.now(name) or 0)
 
     def rate(self, name: str) -> float | None:
-        """How much a counter grew per second, or None for a node that has started since."""
+        """Return the growth of a counter per second, or None for a node that has started since."""
         if not self._is_the_same or name not in self._after:
             return None
         grown = sum(self._after[name].values()) - sum(self._before.get(name, {}).values())
         return round(grown / self._seconds, 3)
 
     def most_ms(self, name: str) -> float | None:
-        """The percentile of the times observed in between, or None if there were none."""
+        """Return the percentile of the times observed between the scrapes, or None if there were
+        none."""
         if not self._is_the_same:
             return None
         buckets: dict[float, float] = defaultdict(float)
@@ -332,7 +333,7 @@ def _show(figures: Figures, *, as_json: bool, clear: bool) -> None:
 
 
 def shown(figures: Figures) -> list[str]:
-    """The figures as a table."""
+    """Return the figures as a table."""
     lines = table(_HEADINGS, map(_row, figures.nodes))
     waiting = [
         counted(number, text, several)

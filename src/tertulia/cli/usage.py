@@ -1,4 +1,5 @@
-"""`tertulia usage`: how many people use the installation, and who uses the most space."""
+"""`tertulia usage`: the number of active people, and the people and channels that use the most
+space."""
 
 import asyncio
 import time
@@ -27,13 +28,14 @@ from tertulia.store.usage import ChannelFiles, Period
 
 EXAMPLE = "Example: `tertulia usage --data-dir data`, or `tertulia usage --by channel --days 365`"
 _LONGEST_SECONDS: Final = 6 * 3600.0
-"""The first count of a large organization takes long. What was counted is kept."""
+"""The timeout in seconds. The first count of a large organization takes long; results so far are
+kept."""
 _REST_SECONDS: Final = 0.5
-"""Pause before checking again whether a server has finished counting."""
+"""The pause in seconds before checking again whether a server has finished counting."""
 
 
 class By(StrEnum):
-    """What to count by."""
+    """The categories that usage is counted by."""
 
     DAY = "day"
     WEEK = "week"
@@ -152,7 +154,7 @@ def _by_person(state: State, messages: Mapping[int, int]) -> Printed:
 def _by_channel(
     state: State, messages: Mapping[int | None, int], files: Sequence[ChannelFiles]
 ) -> Printed:
-    """Count by channel, and by None for direct messages. A file counts in each channel that links
+    """Count by channel, with None for direct messages. A file counts in each channel that links
     it."""
     by_id = {file.channel_id: file for file in files}
 

@@ -23,7 +23,7 @@ from tertulia.cli.accounts import (
 )
 from tertulia.cli.commands import Column, Printed, command, configured, done, group, listing, opened
 from tertulia.cli.errors import CommandFailed, UsageError
-from tertulia.cli.options import ROLES, Password, RoleName
+from tertulia.cli.options import ROLES, Password, RoleName, ShowKey
 from tertulia.cli.tables import day, facts, mib, moment
 from tertulia.cli.terminal import good_password, password_from
 from tertulia.domain import names
@@ -60,13 +60,17 @@ _COLUMNS: Final[dict[str, Column]] = {
     "LAST ACTIVE": ("last_active_at", day),
 }
 _Address = Annotated[str, typer.Option(help="Email address of the account.")]
+_Person = Annotated[str, typer.Argument(metavar="EMAIL", help="Email address of the account.")]
+_NewAddress = Annotated[str, typer.Option("--email", help="Email address.")]
+_NewName = Annotated[str, typer.Option("--full-name", help="Full name.")]
+_NewRole = Annotated[RoleName, typer.Option("--role", help="Role of the account.")]
 users = group(
     "users", "Manage people: list, show, create, change, deactivate, reactivate, and erase them."
 )
 
 
 class Status(StrEnum):
-    """Which accounts to list."""
+    """The status of accounts to list."""
 
     ACTIVE = "active"
     DEACTIVATED = "deactivated"
@@ -77,15 +81,18 @@ class Status(StrEnum):
 @configured
 def create_user(
     config: Config,
-    email: Annotated[str, typer.Option(help="Email address.")],
-    full_name: Annotated[str, typer.Option(help="Full name.")],
-    role: Annotated[RoleName, typer.Option(help="Role of the account.")] = RoleName.MEMBER,
+    email: _NewAddress,
+    full_name: _NewName,
+    role: _NewRole = RoleName.MEMBER,
     password: Password = None,
 ) -> Printed:
-    """Create an account for a person, and subscribe it to the default channels.
+    """Create an account for a person, as `tertulia users create` does, and print its API key."""
+    return _created(config, email, full_name, role, password).printed()
 
-    Prints its user ID, email address, and API key. The server can keep running.
-    """
+
+def _created(
+    config: Config, email: str, full_name: str, role: RoleName, password: str | None
+) -> Account:
     names.address(email)
     names.full_name(full_name)
     typed = password_from(password, config, email, full_name)
@@ -102,19 +109,47 @@ def create_user(
             user = await log.submit(None, verbs.create, new)
             return account_of(log.state, vault, user)
 
-    return asyncio.run(create()).printed()
+    return asyncio.run(create())
 
 
-users.command("create", epilog=EXAMPLES["create-user"])(create_user)
+_CREATE = "Example: `tertulia users create email=ben@example.com full_name='Ben' role=moderator`"
+
+
+@users.command("create", epilog=_CREATE)
+@configured
+def create(
+    config: Config,
+    email: _NewAddress,
+    full_name: _NewName,
+    role: _NewRole = RoleName.MEMBER,
+    password: Password = None,
+    show_key: ShowKey = False,
+) -> Printed:
+    """Create an account for a person, and subscribe it to the default channels.
+
+    Prints its user ID and email address. The server can keep running.
+    """
+    return _created(config, email, full_name, role, password).printed(with_key=show_key)
 
 
 @configured
 def password(config: Config, email: _Address, password: Password = None) -> Printed:
+    """Set a new password for a person's account, as `tertulia users password` does."""
+    return _with_new_password(config, email, password)
+
+
+@users.command("password", epilog="Example: `tertulia users password ben@example.com`")
+@configured
+def set_password(config: Config, email: _Person, password: Password = None) -> Printed:
     """Set a new password for a person's account.
 
     This signs out all browsers, replaces the API key, and emails the person about it. The server
     can keep running.
     """
+    return _with_new_password(config, email, password)
+
+
+def _with_new_password(config: Config, email: str, password: str | None) -> Printed:
     typed = password_from(password, config, email)
 
     async def replace() -> None:
@@ -131,21 +166,30 @@ def password(config: Config, email: _Address, password: Password = None) -> Prin
 
 @configured
 async def sign_out(config: Config, email: _Address) -> Printed:
+    """Sign a person out of all browsers and programs, as `tertulia users sign-out` does."""
+    return await _signed_out(config, email)
+
+
+@users.command("sign-out", epilog="Example: `tertulia users sign-out ben@example.com`")
+@configured
+async def sign_out_person(config: Config, email: _Person) -> Printed:
     """Sign a person out of all browsers and programs. Their API key is replaced.
 
     The password doesn't change. The server can keep running.
     """
+    return await _signed_out(config, email)
+
+
+async def _signed_out(config: Config, email: str) -> Printed:
     async with opened(config) as (log, vault):
         user = person_with(log.state, email)
         ended = await log.submit(None, sessions.end_access, user.id, vault.new_key())
     return done(f"Signed {email} out of {counted(ended, 'browser')} and all programs.")
 
 
+@users.command("sign-in-link", epilog="Example: `tertulia users sign-in-link ann@example.com`")
 @configured
-async def sign_in_link(
-    config: Config,
-    email: Annotated[str, typer.Argument(metavar="EMAIL", help="Email address of the account.")],
-) -> Printed:
+async def sign_in_link(config: Config, email: _Person) -> Printed:
     """Print a link that signs a person in once, in the next 10 minutes.
 
     It works whatever the organization offers, for example for an owner when passwords are turned
@@ -172,13 +216,13 @@ def _shown(account: User, last_active: dict[int, int]) -> dict[str, Any]:
         "full_name": account.full_name,
         "role": role_name(account.role),
         "status": status_of(account),
-        # An account that someone else created has no one yet.
+        # An account that someone else created has no person yet.
         "joined_at": None if account.awaits_arrival else account.joined_at,
         "last_active_at": last_active.get(account.id),
     }
 
 
-@command(users, "list", "users list --role admin --data-dir data")
+@command(users, "list", "users list role=admin --data-dir data")
 async def list_users(
     caller: Caller,
     words: Words = None,
@@ -228,7 +272,7 @@ async def show(caller: Caller, who: Who) -> Printed:
     return Printed({**person, **belongings}, facts(pairs.items()))
 
 
-@command(users, "change", "users change ben@example.com --role owner --data-dir data")
+@command(users, "change", "users change ben@example.com role=owner --data-dir data")
 async def change(
     caller: Caller,
     who: Who,
@@ -242,15 +286,15 @@ async def change(
     an owner.
     """
     if full_name is None and email is None and role is None:
-        raise UsageError("Nothing to change. Use --full-name, --email, or --role.")
+        raise UsageError("Nothing to change. Set full_name=…, email=…, or role=….")
     account = account_of_person(caller.state, who)
-    revision = verbs.AccountUpdate(
+    update = verbs.AccountUpdate(
         full_name=full_name,
         address=email,
         role=role_called(role),
         site=caller.node.config.mail_site,
     )
-    await caller.submit(verbs.change, account.id, revision)
+    await caller.submit(verbs.change, account.id, update)
     changed = caller.state.users[account.id]
     sentence = f"{changed.full_name} <{changed.address}> is {role_name(changed.role)}."
     return Printed(_shown(changed, await _last_active(caller)), [sentence])
@@ -358,7 +402,7 @@ def _create(file: Path) -> None:
         raise CommandFailed(f"Couldn't create {file}: {error.strerror}.") from None
 
 
-@command(users, "erase", "users erase ben@example.com --messages all --data-dir data")
+@command(users, "erase", "users erase ben@example.com messages=all --data-dir data")
 async def erase(
     caller: Caller,
     who: Who,
@@ -382,7 +426,7 @@ async def erase(
     files, unless you use --messages and --files. You can't undo this. Asks for confirmation on a
     terminal; otherwise, --yes is required.
     """
-    places = _places(messages or [])
+    scope = _deletion_scope(messages or [])
     account = account_of_person(caller.state, who)
     if not sure:
         if not sys.stdin.isatty():
@@ -390,7 +434,7 @@ async def erase(
         question = f"Permanently erase {account.full_name} <{account.address}>?"
         if not typer.confirm(question, err=True):
             raise CommandFailed("Canceled. Nothing was changed.")
-    while not await leave(caller, account.id, places, erased=True, comment=None, files=files):
+    while not await leave(caller, account.id, scope, erased=True, comment=None, files=files):
         typer.echo("Still deleting messages…", err=True)
     return done(f"{account.address} is erased.")
 
@@ -398,7 +442,7 @@ async def erase(
 _PLACES: Final = {"public": "open", "private": "closed", "direct": "direct"}
 
 
-def _places(kinds: list[str]) -> DeletionScope:
+def _deletion_scope(kinds: list[str]) -> DeletionScope:
     for text in kinds:
         if text not in {*_PLACES, "all"}:
             raise UsageError(f"--messages: expected public, private, direct, or all, not '{text}'.")

@@ -1,7 +1,7 @@
-"""Event queues, their polls, and the events that they get.
+"""Event queues, their polls, and their events.
 
-A queue doesn't store entries. A poll names the last event that its client has seen, and what
-follows is read from the log as the queue may see it (`recent_entries`). If nothing follows, the
+A queue doesn't store entries. A poll names the last event that its client has seen, and later ones
+that the queue can see are read from the log (`recent_entries`). If there are no later ones, the
 poll waits (`waiting_polls`).
 """
 
@@ -28,9 +28,10 @@ from tertulia.store.notes import Note, QueueDeleted
 from tertulia.store.store import READ_SECONDS
 
 CLOSING_SECONDS: Final = 2.0
-"""How long a node that stops waits until its last transient events have reached other nodes."""
+"""The number of seconds for which a stopping node waits until its last transient events have
+reached other nodes."""
 NOTES: Final = 500
-"""The number of notes that are written together before others get a turn."""
+"""The most notes that are written together before other tasks run."""
 
 
 class Delivery:
@@ -46,8 +47,9 @@ class Delivery:
         clock: Callable[[], float] | None = None,
         elapsed: Callable[[], float] | None = None,
     ) -> None:
-        """A poll waits for its heartbeat between the two `poll_seconds`. `clock` returns UNIX
-        seconds, `elapsed` is the monotonic clock for idle queues. Both are the log's by default."""
+        """Create a node's delivery. A poll waits for its heartbeat between the two `poll_seconds`.
+        `clock` returns UNIX seconds, and `elapsed` is the monotonic clock for idle queues; both
+        default to the log's."""
         clock, elapsed = clock or log.clock, elapsed or log.elapsed
         guarded = GuardedEncoder(encoder)
         self.encoder = encoder
@@ -76,7 +78,7 @@ class Delivery:
         self.presence.load(await self._log.store.read_log(queries.presence, READ_SECONDS))
 
     async def close(self) -> None:
-        """Answer all polls, and store when queues and users were last seen."""
+        """Answer all polls, and store when queues were polled and users were present."""
         self._closing = True
         self.polls.close()
         await self.peer_messages.close(CLOSING_SECONDS)
@@ -100,11 +102,10 @@ class Delivery:
         """Return the encoded events after `last_event_id` (-1: all since registration).
 
         The poll ends with the browser session `session_id` or the access key `key_id` or, if both
-        are None, with the API key. With
-        `block`, wait until there is an event, at least a heartbeat. Returns an empty list without
-        `block`, when a newer poll of the queue has arrived, or when the server stops. Raises
-        NoSuchQueue, Refused for an ID that was never issued, and the error for a user who lost
-        access.
+        are None, with the API key. With `block`, wait until there is an event, at least a
+        heartbeat. Return an empty list without `block`, when a newer poll of the queue has arrived,
+        or when the server stops. Raise NoSuchQueue, Refused for an ID that was never issued, and
+        the error for a user who lost access.
         """
         credential = self._log.state.credentials.get(user_id)
         queue = await self.queues.find(queue_id, user_id, key_id)
@@ -140,11 +141,11 @@ class Delivery:
         block: bool,
         session_id: int | None = None,
     ) -> bool:
-        """Like `poll`, for a waiter that is called immediately or later. If its client leaves
-        before that, call `cancel`.
+        """Start a poll as `poll` does, for a waiter that is called immediately or later. If its
+        client leaves before that, call `cancel`.
 
-        Returns False, and does nothing, if this would require a database read or a refusal: use
-        `poll` then. The user must have been authenticated just now, not by an access key.
+        Return False, and do nothing, if this would require a database read or a refusal: use `poll`
+        then. The user must have been authenticated just now, and not by an access key.
         """
         queue = self.queues.get(queue_id)
         if queue is None or not queue.is_of(user_id, None) or self._closing:
@@ -177,14 +178,14 @@ class Delivery:
         return True
 
     def cancel(self, queue_id: str, waiter: Waiter) -> None:
-        """Remove the waiter, whose client left."""
+        """Remove the waiter, because its client left."""
         queue = self.queues.get(queue_id)
         if queue is not None:
             self.polls.cancel(queue, waiter)
 
     async def _cursor(self, queue: Queue, last_event_id: int) -> int:
-        """Return where a poll continues. Raises NoSuchQueue if the log lost what the queue was
-        given, and Refused for an ID that was never issued."""
+        """Return the cursor from which a poll continues. Raise NoSuchQueue if the log lost events
+        that the queue has delivered, and Refused for an ID that was never issued."""
         record = queue.record
         if queue.is_found and record.start > self._log.durable:
             await self._log.catching_up.reached(record.start)  # It was registered at another node.
@@ -197,7 +198,7 @@ class Delivery:
         if last_event_id < first:
             raise Refused(f"An event newer than {last_event_id} has already been pruned.")
         seq = queue.numbering.seq_of(last_event_id)
-        await self._log.catching_up.reached(seq)  # Another node may have given it.
+        await self._log.catching_up.reached(seq)  # Another node may have issued it.
         if seq > self._log.durable:
             if queue.is_found:
                 # The event may have been issued before the log lost its end. Its ID will be reused,
@@ -208,7 +209,7 @@ class Delivery:
         return last_event_id
 
     def _begin(self, queue: Queue, cursor: int) -> int:
-        """Register a poll whose client has everything up to the cursor. Returns its turn."""
+        """Register a poll whose client has everything up to the cursor. Return its number."""
         self.queues.touch(queue)
         queue.turn += 1
         if queue.waiter is not None:
@@ -250,30 +251,31 @@ class Delivery:
 
     async def renew_ids(self) -> None:
         """Write an entry if transient events have nearly used up the IDs after the newest one. Call
-        this equally often."""
+        this every `HEARTBEAT_ROUND_SECONDS`."""
         if self.polls.used_up != self._log.durable or self._log.freshness.is_stale:
             return
         await self._log.submit(None, _used_up)
 
     def _suspend(self) -> None:
-        """Fail all polls, which may be missing something since the state can't be verified."""
+        """Fail all polls, because the state can't be verified, and they may be missing events."""
         self.polls.fail_all(stale_error)
 
     def add(self, record: QueueRecord) -> None:
-        """Add a registered queue. If its user has too many, the idlest is deleted."""
+        """Add a registered queue. If its user has too many, delete the one that was idle
+        longest."""
         surplus = self.queues.add(record)
         if surplus is not None:
             self._delete(surplus, soon=False)
 
     async def delete(self, queue_id: str, user_id: int, key_id: int | None = None) -> None:
-        """Delete the user's queue, of that access key. Raises NoSuchQueue."""
+        """Delete a queue that the user registered with this access key. Raise NoSuchQueue."""
         await self.queues.find(queue_id, user_id, key_id)
         await self._log.submit(None, _nothing, notes=(QueueDeleted(queue_id),))
         self.publish(QueueGone(queue_id=queue_id))
 
     async def sweep(self) -> None:
         """Delete queues that were idle for too long or exceed their user's limit, and store when
-        the others, and users, were last seen. Call this every `SWEEP_SECONDS`."""
+        the other queues were polled and users were present. Call this every `SWEEP_SECONDS`."""
         for queue in self.queues.idle():
             if await self.queues.is_abandoned(queue):
                 self._delete(queue)
@@ -281,7 +283,7 @@ class Delivery:
         for first in range(0, len(notes), NOTES):
             self._note(notes[first : first + NOTES])
             # Commands wait for notes that are written together.
-            with contextlib.suppress(Unavailable):  # They are written the next time.
+            with contextlib.suppress(Unavailable):  # They're written next time.
                 await self._log.submit(None, _nothing)
         for queue_id in await self.queues.abandoned_elsewhere():
             self.queues.remove(queue_id)
@@ -315,7 +317,7 @@ class Delivery:
                 self._end(queue.record.id)
 
     def _end_of_keys(self, user_id: int, key_ids: Collection[int]) -> None:
-        """End the queues of access keys that ended. (The database's records of them idle out.)"""
+        """End the queues of access keys that ended. (The database's records of them expire.)"""
         for queue in self.queues.of((user_id,)):
             if queue.record.registration.key_id in key_ids:
                 self._end(queue.record.id)
@@ -334,5 +336,5 @@ def _used_up(_: CommandContext) -> Decision[None]:
 
 
 def _nothing(_: CommandContext) -> Decision[None]:
-    """A command that only waits until its notes are on disk."""
+    """Do nothing: this command only waits until its notes are on disk."""
     return Decision(None)

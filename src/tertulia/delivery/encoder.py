@@ -24,7 +24,7 @@ from tertulia.model.transients import Transient
 
 _NOTHING: Final = BitMap()
 OVERHEAD = 1000
-"""The bytes that an entry counts for in addition to what people wrote."""
+"""The number of bytes that an entry counts for in addition to its texts."""
 
 
 def entry_size(entry: Entry) -> int:
@@ -82,10 +82,11 @@ _NO_CONTENT: Final[dict[str, Any]] = {"message": None, "submessages": ()}
 
 
 class Withdrawal:
-    """A deletion of messages, or their move to another channel."""
+    """Withdraws messages from earlier entries, because they were deleted or moved to another
+    channel."""
 
     def __init__(self, message_ids: Sequence[int], moved_to: int | None) -> None:
-        """`moved_to` is None for a deletion."""
+        """Withdraw the messages. `moved_to` is None for a deletion."""
         self._message_ids = BitMap(message_ids)
         self._moved_to = moved_to
         self._of_message: dict[str, Any] = {"moved_to": moved_to}
@@ -97,7 +98,7 @@ class Withdrawal:
         return bool(self._message_ids.intersect(messages))
 
     def revised(self, cached: CachedEntry) -> Entry | None:
-        """Return an earlier entry as it is shown from now on; None if it doesn't change."""
+        """Return an earlier entry in its new form; None if it doesn't change."""
         bitmap = cached.about & self._message_ids
         if not bitmap:
             return None
@@ -119,7 +120,7 @@ class Withdrawal:
 
 
 class AccountErasure:
-    """The erasure of an account's person."""
+    """Withdraws an erased person's data from earlier entries."""
 
     def __init__(self, user_id: int) -> None:
         self._user_id = user_id
@@ -141,7 +142,7 @@ class AccountErasure:
 
 
 def withdrawal_by(entry: Entry) -> Withdrawal | AccountErasure | None:
-    """Return what the entry withdraws from earlier ones, if anything."""
+    """Return the entry's effect on earlier entries, if any."""
     match entry.change:
         case MessagesDeleted(message_ids=ids):
             return Withdrawal(ids, None)
@@ -160,10 +161,8 @@ class Encoder(Protocol):
     """Encodes events. Every encoded event begins with its ID: `{"id":123,…`."""
 
     def audience(self, entry: Entry, /) -> Collection[int] | None:
-        """Return the users who may get events from the entry; None for everyone.
-
-        Queues that follow all public channels are asked in any case.
-        """
+        """Return the users who may get events from the entry; None for everyone. Queues that follow
+        all public channels are always included."""
 
     def events_of(
         self, cached: CachedEntry, count: int = 1, /
@@ -188,13 +187,13 @@ class NotEncoded(Exception):
 
 
 class GuardedEncoder:
-    """An encoder whose bugs are logged, and affect only one queue or one transient event."""
+    """An encoder whose errors are logged, and affect only one queue or one transient event."""
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
 
     def audience(self, entry: Entry) -> Collection[int] | None:
-        """As `Encoder.audience`; everyone if it fails."""
+        """Return the same as `Encoder.audience`, or everyone if it fails."""
         try:
             return self._encoder.audience(entry)
         except Exception:
@@ -203,8 +202,8 @@ class GuardedEncoder:
             return None
 
     def events_of(self, cached: CachedEntry, count: int = 1) -> Callable[[Queue], Sequence[bytes]]:
-        """As `Encoder.events_of`. The function raises NotEncoded, also if a queue's IDs are used
-        up."""
+        """Return the same as `Encoder.events_of`. The function raises NotEncoded, also if a queue's
+        IDs are used up."""
         seq = cached.entry.seq
         try:
             encoded = self._encoder.events_of(cached, count)
@@ -233,20 +232,20 @@ class GuardedEncoder:
         return events
 
     def transient_audience(self, transient: Transient) -> Collection[int] | None:
-        """As `Encoder.transient_audience`; nobody if it fails."""
+        """Return the same as `Encoder.transient_audience`, or nobody if it fails."""
         try:
             return self._encoder.transient_audience(transient)
         except Exception:
-            # Another node may refer to what this one doesn't have yet, or no longer.
+            # Another node may refer to records that this one doesn't have yet, or no longer has.
             logger.exception("could not determine the audience of a transient event")
             return ()
 
     def transient(self, transient: Transient, queue: Queue, event_id: int) -> bytes | None:
-        """As `Encoder.transient`; None if it fails."""
+        """Return the same as `Encoder.transient`, or None if it fails."""
         try:
             return self._encoder.transient(transient, queue.record, event_id)
         except Exception:
-            # Nothing depends on it, and the other queues get theirs.
+            # Nothing depends on it, and the other queues still get theirs.
             logger.exception("could not encode a transient event for user %d", queue.user_id)
             return None
 

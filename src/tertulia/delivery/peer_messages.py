@@ -20,19 +20,19 @@ logger = logging.getLogger("tertulia.delivery")
 A = TypeVar("A", bound=PeerMessage)
 
 MAX_WAITING: Final = 5_000
-"""The number of messages that may wait; beyond it the oldest are dropped."""
+"""The most messages that can wait. Beyond it, the oldest are dropped."""
 LATE_SECONDS: Final = 3.0
-"""Messages that have waited longer are dropped."""
+"""Messages that have waited longer than this many seconds are dropped."""
 BATCH: Final = 250
-"""The number of texts that are sent together."""
+"""The most texts that are sent together."""
 PIECE: Final = 1500
 """The length, in characters, of the pieces of a large message. It fits into one text even as
 JSON within JSON and in UTF-8."""
 MOST_PIECES: Final = 200
-"""The number of pieces of a message. A larger one isn't sent, but logged as an error."""
+"""The most pieces of a message. A larger message isn't sent, but logged as an error."""
 MOST_INCOMPLETE: Final = 20
-"""The number of incomplete messages. Beyond it the oldest is dropped, as is one that isn't
-complete after `LATE_SECONDS`."""
+"""The most incomplete messages. Beyond it, the oldest is dropped, as is one that isn't complete
+after `LATE_SECONDS`."""
 PAUSE_SECONDS: Final = 0.02
 """The pause between batches."""
 
@@ -44,12 +44,12 @@ class PeerMessages:
     """Sends messages to other nodes, the latest about each subject, and receives theirs."""
 
     def __init__(self, send: Callable[[Sequence[str]], Awaitable[None]]) -> None:
-        """`send` returns when the texts have been sent to all nodes."""
+        """Create the sender. `send` returns when the texts have been sent to all nodes."""
         self._send = send
         self._node = f"{random.getrandbits(64):016x}"
         self._waiting: _Waiting = OrderedDict()
         self._gone: _Waiting = OrderedDict()
-        """Deleted queues, whose messages are never too late."""
+        """Messages about deleted queues, which are never too late."""
         self._task: asyncio.Task[None] | None = None
         self._incomplete: OrderedDict[tuple[str, str], dict[int, str]] = OrderedDict()
         """Pieces by node and message."""
@@ -90,8 +90,8 @@ class PeerMessages:
             listener(message)
 
     def received(self, text: str) -> PeerMessage | None:
-        """Return the message of another node. None if this node did, or another version, whose
-        message means nothing here."""
+        """Return the message of another node. Return None if this node sent it, or another version,
+        whose messages may have another meaning."""
         try:
             node, message = _decoder.decode(text)
         except msgspec.DecodeError:
@@ -104,7 +104,7 @@ class PeerMessages:
         return message
 
     def _put_together(self, node: str, piece: PeerMessagePiece) -> str | None:
-        """Store a piece. Returns the text once it is complete."""
+        """Store a piece. Return the text once it is complete."""
         key = (node, piece.whole)
         pieces = self._incomplete.get(key)
         if pieces is None:
@@ -144,7 +144,7 @@ class PeerMessages:
         return [msgspec.json.encode((self._node, piece)).decode() for piece in pieces]
 
     async def close(self, seconds: float) -> None:
-        """Send what waits, for up to `seconds`, and nothing afterwards."""
+        """Send waiting messages, for up to `seconds`, and nothing afterwards."""
         self._is_closed = True
         if self._task is not None:
             _, pending = await asyncio.wait({self._task}, timeout=seconds)
@@ -159,7 +159,7 @@ class PeerMessages:
                     await self._send(texts[begin : begin + BATCH])
                 if self._waiting or self._gone:
                     await asyncio.sleep(PAUSE_SECONDS)
-        except Exception:  # Nothing depends on them: what was lost is made up for by later ones.
+        except Exception:  # Nothing depends on them, because later messages make up for lost ones.
             logger.exception("could not send messages to other nodes")
         finally:
             self._task = None
@@ -201,7 +201,8 @@ def _about(message: PeerMessage) -> Hashable:
 
 
 def _merged(earlier: PeerMessage, later: PeerMessage) -> PeerMessage:
-    """Return the later of two messages about a subject, with what the earlier one adds."""
+    """Return the later of two messages about a subject, including data that only the earlier one
+    has."""
     if isinstance(earlier, PresenceChanged) and isinstance(later, PresenceChanged):
         return msgspec.structs.replace(later, notable=earlier.notable or later.notable)
     return later

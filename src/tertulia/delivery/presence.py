@@ -1,8 +1,5 @@
-"""When each user was last present.
-
-Every node has this in memory and writes it to the database from time to time, so a crash may lose
-the last minute.
-"""
+"""The time when each user was last present. Every node has it in memory and writes it to the
+database from time to time, so a crash may lose the last minute."""
 
 import time
 from bisect import bisect_left
@@ -14,12 +11,12 @@ from tertulia.state.tables import next_version
 from tertulia.store.notes import InputSeen, PresenceSeen
 
 OFFLINE_SECONDS = 200
-"""Users without a report for this time are offline."""
+"""The number of seconds without a report after which users are offline."""
 PING_SECONDS = 60
-"""How often clients report."""
+"""The interval, in seconds, at which clients report."""
 DAY = 86400
 LATELY = 14
-"""The number of days before today."""
+"""The number of days before today that count as lately."""
 
 
 class Presence:
@@ -35,10 +32,10 @@ class Presence:
         self.last_update_id = 0
         self._lately: tuple[int, frozenset[int]] | None = None
         self._times: dict[int, tuple[int, list[int]]] = {}
-        """Per shard of users: a version, and when they were last present, ascending."""
+        """By shard of users: a version, and the times when they were last present, ascending."""
 
     def load(self, seen: Iterable[PresenceSeen]) -> None:
-        """Load what the database has."""
+        """Load the reports in the database."""
         for row in seen:
             self._latest[row.user_id] = PresenceChanged(
                 user_id=row.user_id,
@@ -51,7 +48,7 @@ class Presence:
         self._times.clear()
 
     def report(self, user_id: int, *, active: bool) -> PresenceChanged:
-        """Report that the user is present. The result is `notable` when they come back or become
+        """Report that the user is present. The result is `notable` if they come back or become
         active."""
         now = int(self._clock())
         before = self._latest.get(user_id)
@@ -70,7 +67,7 @@ class Presence:
         return self._report(latest)
 
     def hide(self, user_id: int) -> PresenceChanged | None:
-        """Report the user as offline. Returns None if they were never present."""
+        """Report the user as offline. Return None if they were never present."""
         now = int(self._clock())
         before = self._latest.get(user_id)
         if before is None:
@@ -94,7 +91,7 @@ class Presence:
         return latest
 
     def learn(self, latest: PresenceChanged) -> None:
-        """Apply a report of this node or another."""
+        """Apply a report from this node or another one."""
         self._latest[latest.user_id] = latest
         if self._lately is not None and latest.user_id not in self._lately[1]:
             self._lately = None
@@ -127,7 +124,8 @@ class Presence:
 
     @property
     def lately(self) -> frozenset[int]:
-        """The users present in the last two weeks, by days. The same object until that changes."""
+        """The users who were present in the last two weeks, by days. It's the same object until
+        that changes."""
         day = int(self._clock()) // DAY
         if self._lately is None or self._lately[0] != day:
             oldest = (day - LATELY) * DAY

@@ -1,13 +1,13 @@
 """Event queues in memory, and the numbering of their events.
 
-Each entry of the log owns a range of IDs: the lower part for the entry's events, of which there may
-be several, the upper part for transient events after it. So IDs grow with the log, a cursor shows
-on any node, and after any restart, what its client has seen, and a transient event never moves a
+Each entry of the log owns a range of IDs: the lower part for the entry's events, which may be
+several, and the upper part for transient events after it. So IDs grow with the log; a cursor shows,
+on any node and after any restart, what its client has seen; and a transient event never moves a
 cursor past an entry that its client hasn't seen.
 
-A queue's ranges are counted from an entry near its start, so that its IDs fit 31 bits, as some
-clients store them. A queue whose IDs are nearly used up, after five million entries or more, ends,
-and its client registers another one. Many queues count from the same entry, and share encoded
+A queue's ranges are counted from an entry near its start, so that its IDs fit in 31 bits, as some
+clients store them. When a queue's IDs are nearly used up, after five million entries or more, it
+ends, and its client registers another one. Many queues count from the same entry, and share encoded
 events.
 
 If transient events use up the range after an entry, an empty entry is written (`EventIdsUsedUp`)
@@ -44,12 +44,12 @@ class Numbering(Struct, frozen=True):
     stride: int
     """IDs per entry."""
     own: int
-    """The number of them for the entry's own events."""
+    """The number of these IDs that are for the entry's own events."""
     largest: int
 
     def of_entry(self, seq: int, index: int) -> int:
-        """Return the ID of event number `index` of an entry. Raises OverflowError if it has
-        none."""
+        """Return the ID of event number `index` of an entry. Raise OverflowError if it doesn't have
+        that many."""
         if index >= self.own or seq < self.base:
             raise OverflowError(f"event {index} of entry {seq} has no ID in this queue")
         return (seq - self.base) * self.stride + index
@@ -71,11 +71,8 @@ class Numbering(Struct, frozen=True):
         return self.base + event_id // self.stride
 
     def is_complete(self, cursor: int) -> bool:
-        """Return whether a client with this cursor has all events of the cursor's entry.
-
-        It has them if the cursor is a transient event or the entry's last. Otherwise it may have
-        only some.
-        """
+        """Return whether a client with this cursor has all events of the cursor's entry. It does if
+        the cursor is a transient event or the entry's last event."""
         return cursor % self.stride >= self.own - 1
 
 
@@ -106,7 +103,7 @@ def last_seq(record: QueueRecord) -> int:
 
 
 def id_of_event(event: bytes) -> int:
-    """Return the ID of an encoded event, which begins with it: `{"id":123,…`."""
+    """Return the ID at the beginning of an encoded event: `{"id":123,…`."""
     return int(event[6 : event.index(b",", 6)])
 
 
@@ -118,7 +115,7 @@ class MonotonicClock:
         clock: Callable[[], float] = time.time,
         elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`clock` returns UNIX seconds and may jump; `elapsed` is monotonic."""
+        """Create a clock. `clock` returns UNIX seconds and may jump; `elapsed` is monotonic."""
         self._clock = clock
         self._elapsed = elapsed
         self._began = clock() - elapsed()
@@ -128,24 +125,24 @@ class MonotonicClock:
 
     @property
     def ahead(self) -> float:
-        """By how many seconds the system clock is ahead of this one."""
+        """The number of seconds that the system clock is ahead of this one."""
         return self._clock() - self()
 
 
 PENDING_TRANSIENTS = 100
-"""The number of transient events that a queue keeps for its next poll; beyond it the oldest are
+"""The most transient events that a queue keeps for its next poll. Beyond it, the oldest are
 dropped."""
 
 
 @lru_cache(maxsize=1000)
 def _shared(registration: Registration) -> Registration:
-    """Return one object for all queues with the same registration: with thousands of queues, most
-    of the time is spent on cache misses."""
+    """Return one object for all queues with the same registration, because with thousands of
+    queues, most of the time is spent on cache misses."""
     return registration
 
 
 class Queue:
-    """A queue that this node knows. It holds no entries: those are in the log."""
+    """A queue that this node knows. It doesn't contain entries, which are in the log."""
 
     __slots__ = (
         "ended",
@@ -170,31 +167,31 @@ class Queue:
         self.user_id = record.user_id
         self.numbering = numbering_of(record)
         self.last_seq = last_seq(record)
-        """The last entry that the queue has IDs for. Then it ends."""
+        """The last entry that the queue has IDs for. The queue ends after it."""
         # For the registry
         self.is_found = is_found
-        """Whether it was read from the database: then it may have events, from another node or
-        before a restart, that this node doesn't know of."""
+        """Whether it was read from the database, so that it may have events, from another node or
+        before a restart, that this node doesn't know."""
         self.seen_at = seen_at
         self.written_at = seen_at
         """The `seen_at` that was last stored."""
         self.ended = False
         # For reading
         self.seen_through = (0, 0)
-        """A cursor, and the entry up to which nothing follows it for this queue. These entries
-        aren't read again, even if the user may see more by then."""
+        """A cursor, and the entry up to which no events follow it for this queue. These entries
+        aren't read again, even if the user can see more by then."""
         self.transients: deque[tuple[int, bytes]] = deque(maxlen=PENDING_TRANSIENTS)
         self.last_transient = 0
         # For delivery
         self.waiter: Waiter | None = None
-        """Gets the answer of the poll that waits, if any."""
+        """The waiter of the poll that waits, if any."""
         self.session_id: int | None = None
         """The browser session of this poll; None for an API key."""
         self.turn = 0
-        """The number of polls so far: only the newest counts."""
+        """The number of polls so far. Only the newest one counts."""
 
     def is_of(self, user_id: int, key_id: int | None) -> bool:
-        """Whether the user registered it with this access key (None: without one)."""
+        """Whether the user registered the queue with this access key (None: without one)."""
         return self.user_id == user_id and self.record.registration.key_id == key_id
 
     def acknowledge(self, cursor: int) -> None:
@@ -205,7 +202,7 @@ class Queue:
             self.last_transient = cursor
 
     def known_through(self, cursor: int) -> int:
-        """Return the entry up to which a client with this cursor has everything."""
+        """Return the entry up to which a client with this cursor has all events."""
         seen_cursor, seen_entry = self.seen_through
         seq = self.numbering.seq_of(cursor)
         if cursor == seen_cursor and seen_entry >= seq:
@@ -228,7 +225,7 @@ class Queue:
 
 
 class Waiter(Protocol):
-    """Waits for a poll's answer. One of the methods is called, once."""
+    """Waits for a poll's response. One of the methods is called, once."""
 
     def answer(self, events: Sequence[bytes]) -> None:
         """Return these events to the client; none if a newer poll has arrived or the server

@@ -17,16 +17,16 @@ from tertulia.store import log_entries
 from tertulia.store.database import Connection
 
 RECENT: Final = 2048
-"""The number of entries in memory."""
+"""The most entries in memory."""
 RECENT_BYTES: Final = 32 * 1024 * 1024
-"""Their size limit, including encoded events. Beyond it the oldest are dropped."""
+"""The most bytes of these, including encoded events. Beyond it, the oldest are dropped."""
 _LOOK_AFTER: Final = 16
 """The number of entries after which their size is computed again, since events are encoded
 later."""
 PAGE: Final = 500
-"""The number of entries read from the database together, and of events in one response."""
+"""The most entries read from the database together, and the most events in one response."""
 PAGE_BYTES: Final = 4 * 1024 * 1024
-"""The size of a response, in bytes, beyond which the rest is left for the next poll."""
+"""The size of a response in bytes beyond which further events are left for the next poll."""
 
 
 class _EventPage:
@@ -37,18 +37,18 @@ class _EventPage:
         self._size = 0
 
     def add(self, event_id: int, event: bytes) -> None:
-        """Add an event. The first one fits whatever its size."""
+        """Add an event. The first one fits regardless of its size."""
         self.events.append((event_id, event))
         self._size += len(event)
 
     @property
     def is_full(self) -> bool:
-        """Whether the rest is left for the next poll."""
+        """Whether further events are left for the next poll."""
         return len(self.events) >= PAGE or self._size > PAGE_BYTES
 
 
 class RecentEntries:
-    """The newest entries on disk, and reading what follows a cursor."""
+    """The newest entries on disk, and reading the events after a cursor."""
 
     def __init__(self, log: Log, encoder: GuardedEncoder) -> None:
         self._log = log
@@ -109,7 +109,7 @@ class RecentEntries:
                 cached.revise(revised)
 
     def reloaded(self) -> None:
-        """Drop what may have been encoded from a state that was discarded."""
+        """Drop events that may have been encoded from a discarded state."""
         while self._entries and self._entries[-1].entry.seq > self._log.durable:
             self._entries.pop()
         for cached in self._entries:
@@ -132,7 +132,7 @@ class RecentEntries:
 
     def read(self, queue: Queue, cursor: int) -> list[bytes]:
         """Return up to a page of the queue's events after the cursor, all of which must be in
-        memory. Raises NotEncoded."""
+        memory. Raise NotEncoded."""
         event_page = _EventPage()
         seq = queue.known_through(cursor)
         if seq < self._log.durable:
@@ -142,11 +142,9 @@ class RecentEntries:
         return self._with_transients(event_page, queue, cursor, seq)
 
     async def read_log(self, queue: Queue, cursor: int) -> list[bytes]:
-        """Return them from wherever they are. If it returns none, nothing was committed in the
-        meantime.
-
-        Raises NotEncoded, and NoSuchQueue if the log after the cursor was pruned.
-        """
+        """Return up to a page of the queue's events after the cursor, from memory or the database.
+        If the list is empty, nothing was committed in the meantime. Raise NotEncoded, and
+        NoSuchQueue if the log after the cursor was pruned."""
         event_page = _EventPage()
         seq = queue.known_through(cursor)
         while seq < self._log.durable and not event_page.is_full:
@@ -163,7 +161,7 @@ class RecentEntries:
         return self._with_transients(event_page, queue, cursor, seq)
 
     def _read_cached(self, event_page: _EventPage, queue: Queue, cursor: int, after: int) -> int:
-        """Add up to a page of events of the entries after `after`. Returns the last entry that was
+        """Add up to a page of events of the entries after `after`. Return the last entry that was
         read."""
         for index in range(after + 1 - self._first, len(self._entries)):
             cached = self._entries[index]

@@ -1,7 +1,7 @@
 """The event queues that a node knows: registered here or read from the database.
 
-Idle time is measured by a monotonic clock. The database stores it by the system clock, which may be
-set.
+Idle time is measured with a monotonic clock. The database stores times of the system clock, which
+can be set.
 """
 
 import logging
@@ -20,12 +20,12 @@ from tertulia.store.store import Store
 logger = logging.getLogger("tertulia.delivery")
 
 SWEEP_SECONDS: Final = 30
-"""The interval between checks for idle queues."""
+"""The interval, in seconds, between checks for idle queues."""
 SPARED_SECONDS: Final = 4 * SWEEP_SECONDS
-"""How much longer than its timeout a queue must be idle in the database: another node may serve it,
-and stores that only from time to time."""
+"""The number of seconds, in addition to its timeout, for which a queue must be idle in the
+database. Another node may serve it, and stores that only from time to time."""
 JUMP_SECONDS: Final = 5
-"""The change of the system clock that counts as a jump."""
+"""The change of the system clock, in seconds, that counts as a jump."""
 REMEMBERED: Final = 10_000
 """The number of ended queues that a node remembers while the database may still have them."""
 
@@ -41,14 +41,15 @@ class QueueRegistry:
         clock: Callable[[], float],
         elapsed: Callable[[], float],
     ) -> None:
-        """`clock` returns UNIX seconds and may jump; `elapsed` is monotonic."""
+        """Create the registry. `clock` returns UNIX seconds and may jump; `elapsed` is
+        monotonic."""
         self._store = store
         self._queues_per_user = queues_per_user
         self._now = MonotonicClock(clock, elapsed)
         self._ahead = self._now.ahead
         self._started = self._now()
-        """A queue read from the database isn't idle since before this, so that time without a
-        server doesn't count."""
+        """The start time. A queue read from the database doesn't count as idle before this, so that
+        time without a server doesn't count."""
         self._queues: dict[str, Queue] = {}
         self._by_user: dict[int, dict[str, Queue]] = {}
         self._ended: OrderedDict[str, None] = OrderedDict()
@@ -75,8 +76,8 @@ class QueueRegistry:
         ]
 
     async def find(self, queue_id: str, user_id: int, key_id: int | None = None) -> Queue:
-        """Return the user's queue, read from the database if necessary. `key_id` is the access key
-        that asks for it: others' queues don't exist for it. Raises NoSuchQueue."""
+        """Return the user's queue, reading it from the database if necessary. `key_id` is the
+        access key of the request, which has access only to its own queues. Raise NoSuchQueue."""
         queue = self._queues.get(queue_id)
         if queue is None:
             record = await self._store.read(queries.queue, queue_id)
@@ -102,7 +103,8 @@ class QueueRegistry:
         return len(queues) < self._queues_per_user or any(q.waiter is None for q in queues.values())
 
     def add(self, record: QueueRecord) -> Queue | None:
-        """Add a registered queue. Returns the user's idlest other queue if they have too many."""
+        """Add a registered queue. If its user has too many, return the one that was idle
+        longest."""
         self._insert(Queue(record, self._now()))
         queues = self._by_user[record.user_id]
         if len(queues) <= self._queues_per_user:
@@ -111,8 +113,8 @@ class QueueRegistry:
         return min(idle, key=lambda q: q.seen_at, default=None)
 
     def remove(self, queue_id: str) -> Queue | None:
-        """Remove a queue that ended on any node. It isn't found again, whatever the database says.
-        Returns it if this node knew it."""
+        """Remove a queue that ended on any node, and return it if this node knew it. It isn't read
+        from the database again."""
         self._ended[queue_id] = None
         if len(self._ended) > REMEMBERED:
             self._ended.popitem(last=False)
@@ -133,7 +135,7 @@ class QueueRegistry:
     # Idle queues
 
     def now(self) -> float:
-        """Return the clock of `Queue.seen_at`."""
+        """Return the time of the clock that `Queue.seen_at` uses."""
         return self._now()
 
     def touch(self, queue: Queue) -> None:
@@ -141,7 +143,7 @@ class QueueRegistry:
         queue.seen_at = self._now()
 
     def idle(self) -> list[Queue]:
-        """Return the queues that were idle for too long, as far as this node knows."""
+        """Return the queues that have been idle for too long, as far as this node knows."""
         self._notice_jump()
         now = self._now()
         queues = []
@@ -163,8 +165,8 @@ class QueueRegistry:
     async def abandoned_elsewhere(self) -> list[str]:
         """Return the IDs of queues in the database that no node serves."""
         self._notice_jump()
-        moment = self._now() + self._ahead, self._started + self._ahead
-        results = await self._store.read(queries.idle_queues, *moment, SPARED_SECONDS)
+        timestamps = self._now() + self._ahead, self._started + self._ahead
+        results = await self._store.read(queries.idle_queues, *timestamps, SPARED_SECONDS)
         return [queue_id for queue_id in results if queue_id not in self._queues]
 
     async def surplus(self) -> list[str]:
@@ -177,7 +179,8 @@ class QueueRegistry:
         return [text for text in results if text not in known or known[text].waiter is None]
 
     def take_unwritten(self) -> list[QueueSeen]:
-        """Return when queues were seen, for those that the database should update."""
+        """Return the times when queues were last polled, for those that the database should
+        update."""
         notes = []
         for queue in self._queues.values():
             if queue.seen_at - queue.written_at >= queue.record.idle_timeout / 4:
@@ -196,7 +199,7 @@ class QueueRegistry:
 
     def _notice_jump(self) -> None:
         """If the system clock was set, ignore the times in the database until each node has stored
-        anew when its queues were seen."""
+        again when its queues were polled."""
         ahead = self._now.ahead
         if abs(ahead - self._ahead) < JUMP_SECONDS:
             return

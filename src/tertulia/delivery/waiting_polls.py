@@ -1,8 +1,8 @@
-"""Polls that wait, and answering them: with committed entries, transient events, heartbeats, or an
+"""Polls that wait, and answering them with committed entries, transient events, heartbeats, or an
 error.
 
-A committed entry is offered only to queues with a poll that waits, so only these cost anything.
-They are answered over several turns of the event loop, so that nobody waits for all of them.
+A committed entry is offered only to queues with a waiting poll, so only these cost anything. They
+are answered over several turns of the event loop, so that nobody waits for all of them.
 """
 
 import asyncio
@@ -33,26 +33,27 @@ from tertulia.model.users import Credential
 from tertulia.state.state import State
 
 HEARTBEAT_ROUND_SECONDS: Final = 0.25
-"""The interval between heartbeats to groups of polls."""
+"""The interval, in seconds, between heartbeats to groups of polls."""
 TURN_SECONDS: Final = 0.01
-"""How long polls are answered before other tasks of the event loop run."""
-AT_ONCE: Final = 16
+"""The number of seconds for which polls are answered before other tasks of the event loop run."""
+BATCH_SIZE: Final = 16
 """The number of queues between checks of the time."""
 LARGE: Final = 64 * 1024
-"""From this size of an entry's events, in bytes, the time is checked after each queue."""
+"""The size of an entry's events, in bytes, from which the time is checked after each queue."""
 IN_A_TURN: Final = 4096
 """The number of queues taken for one turn, more than there is time for."""
 _LOOKED_UP: Final = 4
-"""Looking up a user's queues takes this multiple of checking whether a queue is theirs."""
+"""The cost of looking up a user's queues, as a multiple of checking whether a queue is the
+user's."""
 SPARED: Final = 32
-"""If an entry has only this number of IDs left for transient events of a queue, another entry is
+"""If an entry has at most this many IDs left for transient events of a queue, another entry is
 needed."""
 UNDELIVERED_TRANSIENTS: Final = 1000
-"""The number of transient events that wait to be delivered; beyond it the oldest are dropped."""
+"""The most transient events that wait to be delivered. Beyond it, the oldest are dropped."""
 
 
 class WaitingPolls:
-    """The queues with polls that wait, and what is still to be delivered to them."""
+    """The queues with waiting polls, and the events that are still to be delivered to them."""
 
     def __init__(
         self,
@@ -61,21 +62,24 @@ class WaitingPolls:
         encoder: GuardedEncoder,
         delete: Callable[[Queue], None],
     ) -> None:
-        """`delete` ends a queue that an entry can't be encoded for; its poll must then `fail`."""
+        """Create the collection. `delete` ends a queue for which an entry can't be encoded; its
+        poll must then `fail`."""
         self._log = log
         self._queues = queues
         self._encoder = encoder
         self._delete = delete
         self._waiting: dict[Queue, float] = {}
-        """Each with the time (`time.monotonic`) when the wait began, the oldest first."""
+        """The queues, each with the time (`time.monotonic`) when the wait began, the oldest
+        first."""
         self._waiting_for_all_public: set[Queue] = set()
-        """Those that follow all public channels."""
+        """The waiting queues that follow all public channels."""
         self._undelivered: dict[Queue, tuple[CachedEntry] | list[CachedEntry]] = {}
-        """Those that committed entries may be for. For a single entry, all share the same tuple."""
+        """The queues that committed entries may be for. For a single entry, all share the same
+        tuple."""
         self._undelivered_transients: deque[tuple[Transient, Iterator[Queue]]] = deque(
             maxlen=UNDELIVERED_TRANSIENTS
         )
-        """Each with the queues that it hasn't been offered to."""
+        """The transient events, each with the queues that it hasn't been offered to."""
         self._next_turn: asyncio.Handle | None = None
         self.used_up: int | None = None
         """The newest entry whose IDs for transient events are nearly used up for some queue."""
@@ -95,18 +99,18 @@ class WaitingPolls:
         self._log.store.listen()
 
     def cancel(self, queue: Queue, waiter: Waiter) -> None:
-        """End the queue's poll without an answer, if it is still this waiter's."""
+        """End the queue's poll without a response, if its waiter is still this one."""
         if queue.waiter is waiter:
             self._end(queue)
 
     def answer(self, queue: Queue, events: Sequence[bytes]) -> None:
-        """Answer the queue's poll, if one waits."""
+        """Answer the queue's poll, if one is waiting."""
         waiter = self._end(queue)
         if waiter is not None:
             waiter.answer(events)
 
     def fail(self, queue: Queue, error: Exception) -> None:
-        """Answer the queue's poll, if one waits, with undelivered events or else the error."""
+        """Answer the queue's poll, if one is waiting, with undelivered events or else the error."""
         self._deliver_entries(queue)
         waiter = self._end(queue)
         if waiter is not None:
@@ -134,12 +138,12 @@ class WaitingPolls:
             self.answer(queue, [])
 
     def fail_all(self, error: Callable[[], Exception]) -> None:
-        """`fail` all polls, each with a separate error."""
+        """Fail all polls, each with a separate error."""
         for queue in list(self._waiting):
             self.fail(queue, error())
 
     def end_access(self, change: AnyChange) -> None:
-        """End the polls of users who lose access by the change."""
+        """End the polls of users whose access the change ends."""
         if isinstance(change, RealmChanged) and change.values.get("account_api_keys") is False:
             self._end_of_api_keys()
             return
@@ -153,7 +157,7 @@ class WaitingPolls:
                     self.fail(queue, error)
 
     def _end_of_api_keys(self) -> None:
-        """End the polls of people that use their own API key, since it is no longer accepted."""
+        """End the polls that use people's own API keys, because these are no longer accepted."""
         users = self._log.state.users
         for queue in list(self._waiting):
             by_key = queue.session_id is None and queue.record.registration.key_id is None
@@ -190,7 +194,7 @@ class WaitingPolls:
         for cached in cached_entries if self._waiting else ():
             offered = self._waiting_of(self._encoder.audience(cached.entry))
             if not undelivered:
-                # Usually nothing else is undelivered, and all of them get the same entry.
+                # Usually nothing else is undelivered, and all queues get the same entry.
                 undelivered.update(dict.fromkeys(offered, (cached,)))
                 continue
             for queue in offered:
@@ -236,7 +240,7 @@ class WaitingPolls:
                 self._deliver_until(until)
             else:
                 transient, queues = transients[0]
-                some = list(itertools.islice(queues, AT_ONCE))
+                some = list(itertools.islice(queues, BATCH_SIZE))
                 for queue in some:
                     self._deliver_transient(queue, transient)
                 if not some and transients:
@@ -253,9 +257,9 @@ class WaitingPolls:
         now, together = self._queues.now(), _SharedEvents(self._encoder, len(undelivered))
         entry: CachedEntry | None = None
         shared: Sequence[bytes] = ()
-        step = AT_ONCE
-        # Copied once: iterating a dictionary from the start takes as long as all that was removed
-        # from it.
+        step = BATCH_SIZE
+        # Copied once, because iterating a dictionary from the start takes time for each entry that
+        # was removed from it.
         for number, queue in enumerate(list(itertools.islice(undelivered, IN_A_TURN))):
             if number and number % step == 0 and time.perf_counter() > until:
                 return
@@ -313,7 +317,7 @@ class WaitingPolls:
             return
         self._deliver_entries(queue)
         if self._log.durable > queue.last_seq:
-            return  # It is about to end.
+            return  # The queue is about to end.
         event_id = self._next_transient_id(queue)
         if event_id is None:
             return
@@ -335,7 +339,7 @@ class WaitingPolls:
 
 def _step(entries: Iterable[CachedEntry]) -> int:
     """Return the number of queues between checks of the time."""
-    return 1 if any(cached.size > LARGE for cached in entries) else AT_ONCE
+    return 1 if any(cached.size > LARGE for cached in entries) else BATCH_SIZE
 
 
 class _SharedEvents:
@@ -347,8 +351,8 @@ class _SharedEvents:
         self._encoder, self._count = encoder, count
         self._events_of: dict[CachedEntry, Callable[[Queue], Sequence[bytes]]] = {}
         self._lists: dict[tuple[int, ...], tuple[list[Sequence[bytes]], list[bytes]]] = {}
-        """Events of several entries by the identities of each entry's, which are stored along so
-        that the identities stay valid."""
+        """Events of several entries, by the identities of each entry's events, which are stored too
+        so that the identities stay valid."""
 
     def events_of(self, cached: CachedEntry) -> Callable[[Queue], Sequence[bytes]]:
         result = self._events_of.get(cached)
@@ -357,7 +361,7 @@ class _SharedEvents:
         return result
 
     def events(self, entries: Iterable[CachedEntry], queue: Queue) -> Sequence[bytes]:
-        """Return the queue's events of the entries. Raises NotEncoded."""
+        """Return the queue's events of the entries. Raise NotEncoded."""
         parts = [events for cached in entries if (events := self.events_of(cached)(queue))]
         if len(parts) <= 1:
             return parts[0] if parts else ()
@@ -384,8 +388,8 @@ def affected_users(change: AnyChange) -> Collection[int]:
 
 
 def access_error(change: AnyChange, session_id: int | None, key_id: int | None) -> Refused | None:
-    """Return the error that ends an affected user's poll, if the change does. `session_id` and
-    `key_id`, of an access key, are None for a poll with the API key."""
+    """Return the error with which the change ends an affected user's poll, if it does. `session_id`
+    and `key_id`, of an access key, are None for a poll with the API key."""
     match change:
         case UserDeactivated():
             return _deactivated()
@@ -406,8 +410,8 @@ def require_queue(
     session_id: int | None,
     key_id: int | None,
 ) -> None:
-    """Raise the error that would have ended the poll had it been waiting. `credential` is what the
-    user had when it began."""
+    """Raise the error that would have ended the poll had it been waiting. `credential` is the
+    user's credential when it began."""
     user = state.users.get(user_id)
     if user is None or not user.is_active:
         raise _deactivated()

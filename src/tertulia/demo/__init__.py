@@ -1,7 +1,7 @@
-"""The demo: a small organization to look around in, the team of a café with two weeks of messages.
+"""The demo: a small organization to explore. It's the team of a café with two weeks of messages.
 
-It's created at the first start with `--demo`, as if it had just happened. `cafe.toml`, `talk`, and
-`pictures` have its content, which `story` reads and `steps` turns into commands.
+It's created at the first start with `--demo`, as if everything had just happened. `cafe.toml`,
+`talk`, and `pictures` have its content, which `story` reads and `steps` turns into commands.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ PASSWORD: Final = "espresso-please"  # noqa: S105 (public: printed at every star
 _MARK: Final = "demo"
 _BEGUN, _DONE = "begun", "done"
 _END: Final = "demo_end"
-"""The UNIX time of the first start, which the story ends at."""
+"""The key of the fact with the UNIX time of the first start, at which the story ends."""
 
 
 class NotADemo(Refused):
@@ -40,7 +40,7 @@ class NotADemo(Refused):
 
 
 class Resident(Struct, frozen=True, kw_only=True):
-    """An account of the demo, and how to sign in to it."""
+    """An account of the demo, with what's needed to sign in to it."""
 
     full_name: str
     role: Role
@@ -50,8 +50,8 @@ class Resident(Struct, frozen=True, kw_only=True):
 
 
 async def prepared(config: Config) -> list[Resident]:
-    """Create the demo if there's no organization, or finish it after an interruption. Return its
-    accounts. NotADemo if there's another organization."""
+    """Create the demo if there's no organization, or complete it after an interruption. Return its
+    accounts. Raises NotADemo if there's another organization."""
     mark = _require_demo(config)
     if mark != _DONE:
         await _make(config)
@@ -65,11 +65,11 @@ async def prepared(config: Config) -> list[Resident]:
 
 
 def prepared_apart(config: Config) -> list[Resident] | None:
-    """Do the same in a child process: its 40 MB would otherwise stay with the server.
+    """Call `prepared` in a child process: its 40 MB would otherwise stay with the server.
 
-    Call it before threads and event loops start, and before serving the database. Returns None if
-    the child failed: `prepared` then continues, and reports the error. NotADemo if there's another
-    organization.
+    Call this before threads and event loops start, and before serving the database. Returns None if
+    the child failed: `prepared` then continues, and reports the error. Raises NotADemo if there's
+    another organization.
     """
     _require_demo(config)
     lifeline, end = os.pipe()
@@ -101,12 +101,12 @@ def prepared_apart(config: Config) -> list[Resident] | None:
 
 
 def _end_with_parent(pipe: int) -> None:
-    os.read(pipe, 1)  # Returns when the parent is gone.
+    os.read(pipe, 1)  # Returns when the parent has ended.
     os._exit(1)
 
 
 def _require_demo(config: Config) -> str | None:
-    """Read the demo's mark in the database. None without an organization."""
+    """Return the demo's mark in the database; None without an organization."""
     database = database_at(config.data_path, config.database_url)
     if not database.exists():
         return None
@@ -121,7 +121,7 @@ def _require_demo(config: Config) -> str | None:
 
 
 async def _make(config: Config) -> None:
-    # Imported here: only the first start needs it.
+    # Imported here because only the first start needs it.
     from tertulia.demo.builder import STEP, Builder, Clock
     from tertulia.demo.steps import build
     from tertulia.demo.story import Calendar
@@ -156,12 +156,12 @@ async def _make(config: Config) -> None:
 
 
 async def _end(log: Log) -> float:
-    """The time that the story ends at, which is the same after an interruption."""
+    """Return the time at which the story ends, which stays the same after an interruption."""
     known = await log.store.read(installation.value, _END)
     if known is not None:
         return float(known)
     end = int(time.time())
-    # The mark comes first: without it, an interrupted demo would be taken for an organization.
+    # Written first: without it, an interrupted demo would look like an ordinary organization.
     await log.store.write(lambda c: installation.put(c, _MARK, _BEGUN))
     await log.store.write(lambda c: installation.put(c, _END, str(end)))
     return float(end)

@@ -1,6 +1,6 @@
-"""Submits the commands that create the demo, each on behalf of the person who does it.
+"""Submitting the commands that create the demo, each on behalf of the person who acts.
 
-A step is one commit, which also stores the step's number: after an interruption, the next start
+A step is one commit, which also stores the step's number. After an interruption, the next start
 continues with the step after it.
 """
 
@@ -57,7 +57,7 @@ class Clock:
 
 
 class DemoStep(Struct, frozen=True):
-    """A commit, and when it happens in the story."""
+    """A commit, and its time in the story."""
 
     at: float
     act: Callable[[], Awaitable[object]]
@@ -65,7 +65,7 @@ class DemoStep(Struct, frozen=True):
 
 @dataclass(kw_only=True)
 class Builder:
-    """Submits the commands of steps. People and channels go by their names."""
+    """Submits the commands of steps. People and channels are identified by name."""
 
     cafe: Cafe
     log: Log
@@ -79,9 +79,9 @@ class Builder:
     password: str
     labels: dict[str, ScriptedMessage] = field(default_factory=dict)
     ids: dict[int, int] = field(default_factory=dict)
-    """IDs of sent messages, by `id()` of the scripted message."""
+    """IDs of sent messages, by the `id()` of the scripted message."""
     done: int = 0
-    """Steps that are committed."""
+    """The number of committed steps."""
 
     def __post_init__(self) -> None:
         self._renderer = Renderer(in_place=True)
@@ -93,7 +93,7 @@ class Builder:
     async def submit(
         self, who: str | None, verb: Verb[T], *arguments: Any, notes: Sequence[Note] = ()
     ) -> T:
-        """Submit the command of this step, with the step's number. Return its result."""
+        """Submit this step's command, with the step's number. Return its result."""
         noted = (FactSet(STEP, str(self.done + 1)), *notes)
         actor_id = None if who is None else self.user(who).id
         return await self.log.submit(actor_id, verb, *arguments, notes=noted)
@@ -117,7 +117,7 @@ class Builder:
         return self._renderer.render(context, text)
 
     def rendered(self, who: str, text: str) -> Rendered:
-        """Render Markdown that this person writes now."""
+        """Render Markdown as a text that this person writes now."""
         return self.render(CommandContext(self.log.state, self.clock(), self.user(who).id), text)
 
     # Messages
@@ -159,7 +159,7 @@ class Builder:
         )
 
     def _filled(self, who: str, text: str) -> str:
-        """The person's text, with its placeholders replaced."""
+        """Return the person's text with its placeholders filled in."""
 
         def value(match: re.Match[str]) -> str:
             kind, what = match[1], match[2]
@@ -234,7 +234,7 @@ class Builder:
         await self.submit(who, widgets.add_submessage, *precondition, widgets.WIDGET, content)
 
     async def react(self, added: "Sequence[Reaction]") -> None:
-        """Add reactions. Submitted together, they are one commit."""
+        """Add reactions. All reactions that are submitted together are one commit."""
         asked = [(self.ids[id(scripted)], self.user(who).id) for scripted, who, _ in added]
         detailed = await self._detailed(asked)
         await asyncio.gather(
@@ -249,7 +249,7 @@ class Builder:
     async def _detailed(
         self, asked: Sequence[tuple[int, int]]
     ) -> list[message_details.DetailedMessage]:
-        """Messages with their details, by pairs of message ID and user ID."""
+        """Return messages with their details, for pairs of message ID and user ID."""
         results = await self.log.store.read(
             lambda c: [
                 message_details.detailed_message(c, user_id, message_id)
@@ -280,7 +280,8 @@ def _reacted(seen: message_details.DetailedMessage) -> reactions.ReactedMessage:
 
 
 def _submission(what: str, value: str, number: int) -> str:
-    """A submessage for an action in a widget. `number` is one that the widget doesn't use yet."""
+    """Return a submessage for an action in a widget. `number` is one that the widget doesn't use
+    yet."""
     match what:
         case "vote":
             done: dict[str, Any] = {"type": "vote", "key": f"canned,{value}", "vote": 1}

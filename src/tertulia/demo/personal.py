@@ -1,4 +1,4 @@
-"""The last steps: what people have set up for themselves, and what they have read."""
+"""The last steps: people's own settings, and what they have read."""
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
@@ -21,16 +21,16 @@ from tertulia.store import message_marks, queries
 from tertulia.store.notes import PresenceSeen
 
 RECENT: Final = 3 * 3600
-"""Messages older than this many seconds are read, unless the story says otherwise."""
+"""The age in seconds from which messages are read, unless the story says otherwise."""
 
 
-# What people have set up for themselves, and what they have read
+# People's settings and read state
 
 
 def personal_acts(
     builder: Builder, talks: Sequence[Conversation]
 ) -> Iterator[Callable[[], Awaitable[object]]]:
-    """The acts of all people, after the last message."""
+    """Yield the actions of all people, after the last message."""
     cafe = builder.cafe
     for name, marked in (("pin_to_top", cafe.pinned), ("is_muted", cafe.muted)):
         for fields in marked:
@@ -96,10 +96,12 @@ async def _save_draft(builder: Builder, writing: Entry) -> None:
 
 
 async def _schedule(builder: Builder) -> None:
-    one = builder.cafe.scheduled
-    draft = builder.draft(one["who"], one["content"], one["channel"], one["topic"])
-    at = int(builder.calendar.time(one["at"]))
-    await builder.submit(one["who"], scheduled.schedule, draft, at, None)
+    scheduling = builder.cafe.scheduled
+    draft = builder.draft(
+        scheduling["who"], scheduling["content"], scheduling["channel"], scheduling["topic"]
+    )
+    at = int(builder.calendar.time(scheduling["at"]))
+    await builder.submit(scheduling["who"], scheduled.schedule, draft, at, None)
 
 
 async def _remind(builder: Builder) -> None:
@@ -126,8 +128,8 @@ async def _read(builder: Builder, person: Person, talks: Sequence[Conversation])
 
 
 def _unread(builder: Builder, talk: Conversation, name: str) -> Sequence[ScriptedMessage]:
-    """A conversation's unread messages: as the story says, or else the recent ones after the
-    person's own last message."""
+    """Return a conversation's unread messages: those that the story names, or else the recent ones
+    after the person's own last message."""
     if name in talk.unread:
         others = [scripted for scripted in talk.messages if scripted.who != name]
         return others[-talk.unread[name] :]
@@ -141,4 +143,6 @@ def _unread(builder: Builder, talk: Conversation, name: str) -> Sequence[Scripte
 def _mark_read(context: CommandContext, kept: set[int]) -> Decision[None]:
     """Mark all unread messages as read, except these."""
     unread = context.state.unread.unread_ids(context.state, context.actor.id)
-    return flags.mark_given_read(context, [one for one in unread if one not in kept])
+    return flags.mark_given_read(
+        context, [message_id for message_id in unread if message_id not in kept]
+    )

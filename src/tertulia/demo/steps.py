@@ -1,4 +1,4 @@
-"""The steps that create the demo, in order of their times."""
+"""The steps that create the demo, in chronological order."""
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -37,7 +37,7 @@ from tertulia.service.files import pictures
 
 
 async def build(builder: Builder) -> None:
-    """Do the steps that weren't done before. The organization has been founded."""
+    """Perform the steps that aren't done yet. The organization must have been founded."""
     talks = list(conversations(builder.calendar))
     messages = sorted(
         (message for talk in talks for message in talk.messages), key=lambda message: message.at
@@ -50,7 +50,7 @@ async def build(builder: Builder) -> None:
         *map(builder.message_steps, messages),
         (DemoStep(at, partial(builder.react, added)) for at, added in reactions_by_day(messages)),
     )
-    # Steps that follow the last messages would be in the future otherwise.
+    # Otherwise, steps that follow the last messages would be in the future.
     steps = [DemoStep(min(step.at, end - 5), step.act) for step in planned]
     steps.sort(key=lambda step: step.at)
     steps += [DemoStep(end - 2, act) for act in personal_acts(builder, talks)]
@@ -72,15 +72,15 @@ async def _restore_message_ids(builder: Builder, messages: Sequence[ScriptedMess
 
 
 def reactions_by_day(messages: Sequence[ScriptedMessage]) -> Iterator[tuple[float, list[Reaction]]]:
-    """Reactions to each day's messages, and when they're added. A message gets at most one emoji at
-    a time."""
+    """Yield the reactions to each day's messages, and when they're added. A message gets at most
+    one emoji at a time."""
     rounds: dict[tuple[date, int], list[Reaction]] = defaultdict(list)
     for message in messages:
         day = datetime.fromtimestamp(message.at).date()
         for n, (emoji_name, people) in enumerate(message.reactions):
             rounds[day, n] += [(message, who, emoji_name) for who in people]
     for (day, _), added in rounds.items():
-        # In the day's last second: a message of its last minute may be among them.
+        # At the day's last second, because messages of its last minute may be among them.
         yield datetime.combine(day, clock_time(23, 59, 59)).timestamp(), added
 
 
@@ -167,7 +167,7 @@ async def _describe_organization(builder: Builder) -> None:
 def _profile_acts(builder: Builder, person: Person) -> Iterator[Callable[[], Awaitable[object]]]:
     if picture(f"people/{person.name}-100.png"):
         yield partial(_set_avatar, builder, person.name)
-    # Visitors are mostly elsewhere, and shouldn't be asked about it for each account.
+    # Visitors are often in another time zone. Don't ask them about it for each account.
     revision = personal_settings.PersonalSettingsUpdate(
         timezone=person.timezone, settings={"web_suggest_update_timezone": False}
     )
@@ -177,7 +177,7 @@ def _profile_acts(builder: Builder, person: Person) -> Iterator[Callable[[], Awa
     if person.status:
         emoji_name, text = person.status
         status = personal.NewStatus(text=text, emoji_name=emoji_name)
-        yield partial(builder.submit, person.name, personal.change_own, status)
+        yield partial(builder.submit, person.name, personal.change_own_status, status)
 
 
 async def _set_avatar(builder: Builder, name: str) -> None:
@@ -188,7 +188,7 @@ async def _set_profile(builder: Builder, person: Person) -> None:
     ids = {field.name: field.id for field in builder.log.state.profile_fields}
     pairs = zip(builder.cafe.fields, person.profile, strict=True)
     values = tuple((ids[pair["name"]], text) for pair, text in pairs if text)
-    new = profiles.NewProfile(values=values, render=builder.render)
+    new = profiles.ProfileUpdate(values=values, render=builder.render)
     await builder.submit(person.name, profiles.change_own, new)
 
 
@@ -223,7 +223,7 @@ async def _create_channel(builder: Builder, planned: PlannedChannel) -> None:
 
 
 async def _subscribe_newcomer(builder: Builder, person: Person) -> None:
-    """Subscribe someone who joins later to their channels that exist."""
+    """Subscribe someone who joins later to those of their channels that exist."""
     existing = tuple(
         channels.NewChannel(name=planned.name)
         for planned in builder.cafe.channels

@@ -51,18 +51,18 @@ class Person(Struct, frozen=True, forbid_unknown_fields=True):
     role: str = "member"
     timezone: str = "Europe/Madrid"
     status: tuple[str, str] | None = None
-    """Emoji and text."""
+    """The status: emoji and text."""
     profile: Sequence[str] = ()
     """Values of the profile fields, in order."""
     away: int = 60
     introduced: bool = False
-    """Whether the server prints how to sign in as them."""
+    """Whether the server prints how to sign in as this person."""
     joins: str = ""
     leaves: str = ""
 
 
 class PlannedChannel(Struct, frozen=True, forbid_unknown_fields=True):
-    """A channel. Without members, it has the whole team."""
+    """A channel. Without `members`, the whole team is subscribed."""
 
     name: str
     description: str
@@ -101,7 +101,7 @@ class Cafe(Struct, frozen=True, forbid_unknown_fields=True):
         return self.people[0]
 
     def address(self, person: Person) -> str:
-        """Their email address."""
+        """Return the person's email address."""
         return f"{person.name}@{self.host}"
 
 
@@ -112,7 +112,7 @@ def cafe() -> Cafe:
 
 
 def picture(name: str) -> bytes | None:
-    """The file of that name in `pictures`, or None if it doesn't exist."""
+    """Return the file with this name in `pictures`, or None if it doesn't exist."""
     file = _FILES / "pictures" / name
     return file.read_bytes() if file.is_file() else None
 
@@ -135,13 +135,13 @@ class Calendar:
         return day.replace(hour=int(match[3]), minute=int(match[4])).timestamp()
 
     def weekday(self, days: int) -> str:
-        """The name of the day that is `days` after the last one."""
+        """Return the name of the day that is `days` after the last day."""
         return f"{self._today + timedelta(days=days):%A}"
 
 
 @dataclass(eq=False)
 class ScriptedMessage:
-    """A message, with what happens to it later."""
+    """A message, with its later changes."""
 
     who: str
     text: str
@@ -149,22 +149,23 @@ class ScriptedMessage:
     talk: "Conversation"
     label: str = ""
     reactions: list[tuple[str, Sequence[str]]] = field(default_factory=list)
-    """Emoji names, and the people who react with them."""
+    """Emoji names, and the people who react with each."""
     corrections: list[tuple[str, str]] = field(default_factory=list)
     stars: list[str] = field(default_factory=list)
     widget_actions: list[tuple[str, str, str]] = field(default_factory=list)
-    """In a poll or to-do list: the action (vote, option, task, or strike), person, and value."""
+    """Actions in a poll or to-do list: the kind (vote, option, task, or strike), person, and
+    value."""
     moves: "list[ScriptedMove]" = field(default_factory=list)
 
     @property
     def files(self) -> list[str]:
-        """Names of the files that are uploaded with it."""
+        """Return the names of the files that are uploaded with the message."""
         return _FILE.findall(self.text)
 
 
 @dataclass(frozen=True)
 class ScriptedMove:
-    """A move of a message, and (`later`, `all`) of others in its topic."""
+    """A move of a message and, for `later` and `all`, of others in its topic."""
 
     who: str
     at: float
@@ -183,20 +184,20 @@ class Conversation:
     people: tuple[str, ...] = ()
     messages: list[ScriptedMessage] = field(default_factory=list)
     unread: dict[str, int] = field(default_factory=dict)
-    """How many of the last messages are unread for a person, if it isn't the default."""
+    """The number of the last messages that are unread, by person, where it isn't the default."""
     followed: list[str] = field(default_factory=list)
     muted: list[str] = field(default_factory=list)
 
 
 def conversations(calendar: Calendar) -> Iterator[Conversation]:
-    """All conversations, file by file."""
+    """Yield all conversations, file by file."""
     files = (file for file in (_FILES / "talk").iterdir() if file.name.endswith(".txt"))
     for file in sorted(files, key=lambda item: item.name):
         yield from parsed(file.read_text("utf-8"), calendar)
 
 
 def parsed(text: str, calendar: Calendar) -> Iterator[Conversation]:
-    """The conversations of one file. ValueError for a line that can't be read."""
+    """Yield the conversations of one file. Raises ValueError for an invalid line."""
     conversation: Conversation | None = None
     at = 0.0
     for line in _lines(text):
@@ -225,7 +226,7 @@ def parsed(text: str, calendar: Calendar) -> Iterator[Conversation]:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """The lines, each joined with the indented ones after it."""
+    """Yield the lines, each joined with the indented lines after it."""
     line = ""
     for raw in text.splitlines():
         if raw.startswith("  ") or not raw.strip():
@@ -246,12 +247,12 @@ def _conversation_in(place: str) -> Conversation:
 
 
 def _pause(text: str) -> int:
-    """Seconds that typing the text takes."""
+    """Return the seconds that typing the text takes."""
     return 35 + len(text) % 71 + min(len(text), 400) // 3
 
 
 def _annotate(conversation: Conversation, mark: str, rest: str) -> None:
-    """Add what a line says about the last message or the conversation."""
+    """Apply a line about the last message or the conversation."""
     last = conversation.messages[-1]
     words = rest.split()
     match mark:

@@ -1,1 +1,2 @@
-"""The verbs, one module for each resource: first all that can be refused, then the changes."""
+"""The actions in an organization, one module for each noun. A verb checks everything that can
+be refused, then returns changes."""

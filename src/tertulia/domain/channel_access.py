@@ -1,4 +1,4 @@
-"""Which channels and messages a user can see, read, and write to."""
+"""Rules for the channels and messages that a user can see, read, and write to."""
 
 from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
@@ -14,7 +14,7 @@ from tertulia.state.state import State
 
 
 def administers(state: State, user: User, channel: Channel) -> bool:
-    """Whether the user can change the settings of a channel that they see."""
+    """Whether the user, who can see the channel, can change its settings."""
     return is_administrator(state, user) or holds_as_member(
         state, user, channel.can_administer_channel_group
     )
@@ -32,22 +32,22 @@ def may_add_subscribers(state: State, user: User, channel: Channel) -> bool:
 
 
 def may_subscribe_others(state: State, user: User, channel: Channel) -> bool:
-    """Whether the user can subscribe other accounts to the channel. Only readers can: otherwise
-    people could subscribe another account of theirs to read it."""
+    """Whether the user can subscribe other accounts to the channel. Only readers can: otherwise,
+    people could subscribe their second account to read it."""
     return may_add_subscribers(state, user, channel) and reads_channel(state, user, channel)
 
 
 def may_invite_to(state: State, user: User, channel: Channel) -> bool:
-    """Whether an invitation by the user can name the channel: default channels that they see, and
-    channels that they can subscribe others to."""
+    """Whether the user's invitations can include the channel: it's a default channel that they see,
+    or one that they can subscribe others to."""
     if channel.is_archived or not sees_channel(state, user, channel):
         return False
     return channel.is_default or may_subscribe_others(state, user, channel)
 
 
 def may_add_subscribers_at_all(state: State, user: User) -> bool:
-    """Whether the user can subscribe others to channels in general, whatever a single channel
-    allows."""
+    """Whether the user can subscribe others to channels in general. A channel's own settings can
+    still forbid it."""
     return is_administrator(state, user) or holds_as_member(
         state, user, state.realm.can_add_subscribers_group
     )
@@ -65,16 +65,16 @@ VISIBILITY_SETTINGS: Final = (
     "can_administer_channel_group",
     "can_subscribe_group",
 )
-"""Permissions of a private channel whose holders can see that it exists."""
+"""Permissions that let their holders see that a private channel exists."""
 
 
 def open_to_spectators(channel: Channel) -> bool:
-    """Whether people without an account can read the channel."""
+    """Whether people who aren't signed in can read the channel."""
     return channel.is_web_public and not channel.is_archived
 
 
 def sees_channel(state: State, user: User, channel: Channel) -> bool:
-    """Whether the user can see that the channel exists, and its settings."""
+    """Whether the user can see the channel's existence and settings."""
     if not user.reaches(channel.id):
         return False
     return state.is_subscribed(user.id, channel.id) or sees_unsubscribed(state, user, channel)
@@ -117,7 +117,7 @@ def _reached(user: User, channels: Iterable[Channel]) -> Iterable[Channel]:
 
 
 def channel_viewers(state: State, channel: Channel) -> set[int]:
-    """Return the active accounts that can see that the channel exists. `channel` can be a changed
+    """Return the active accounts that can see that the channel exists. `channel` can be a modified
     copy, for comparison."""
     return {
         user.id
@@ -127,8 +127,8 @@ def channel_viewers(state: State, channel: Channel) -> set[int]:
 
 
 def reads_channel(state: State, user: User, channel: Channel) -> bool:
-    """Whether the user can read messages of the channel: all of them, or those sent while they were
-    subscribed."""
+    """Whether the user can read messages of the channel: all of them, or only those sent while they
+    were subscribed."""
     # Cheap checks first: this is called for many channels.
     if user.reach is not None and not user.reaches(channel.id):
         return False
@@ -138,7 +138,7 @@ def reads_channel(state: State, user: User, channel: Channel) -> bool:
 
 
 def reads_unsubscribed(state: State, user: User, channel: Channel) -> bool:
-    """Whether the user can read the channel's messages even without being subscribed."""
+    """Whether the user can read the channel's messages without being subscribed."""
     if not user.reaches(channel.id):
         return False
     return _is_open_to(state, user, channel) or (
@@ -151,7 +151,8 @@ def _is_open_to(state: State, user: User, channel: Channel) -> bool:
 
 
 def reads_whole_history(state: State, user: User, channel: Channel) -> bool:
-    """Whether the user can read all messages of the channel, not only those they received."""
+    """Whether the user can read the channel's whole history, not only the messages that they
+    received."""
     return channel.history_public and reads_channel(state, user, channel)
 
 
@@ -250,10 +251,8 @@ def reads_message(state: State, user: User, message: Placed) -> bool:
 def visible_edits(
     state: State, reader: User | None, edits: Sequence[MessageEdit]
 ) -> Sequence[MessageEdit]:
-    """Return what the reader (None: a spectator) can see of a message's edits, newest first.
-
-    Edits before a move from a channel that they can't read are hidden.
-    """
+    """Return the part of a message's edit history that the reader (None: a spectator) can see,
+    newest first. Edits before a move from a channel that they can't read are hidden."""
     for index, edit in enumerate(edits):
         if edit.was_channel_id is None:
             continue
@@ -270,11 +269,11 @@ def visible_edits(
 
 
 def readable(state: State, user: User, channel: Channel, ids: tuple[int, ...]) -> tuple[int, ...]:
-    """Return those of the channel's messages, ascending, that the user can read."""
+    """Return the channel's messages among `ids`, ascending, that the user can read."""
     spans = readable_spans(state, user, channel)
     if spans == EVERYTHING:
         return ids
-    return tuple(one for begin, end in places(ids, spans) for one in ids[begin:end])
+    return tuple(message_id for begin, end in places(ids, spans) for message_id in ids[begin:end])
 
 
 def readable_spans(state: State, user: User, channel: Channel) -> Spans:
@@ -288,7 +287,7 @@ def readable_spans(state: State, user: User, channel: Channel) -> Spans:
 
 
 class ChannelReaders:
-    """`readable_spans` of many users in one channel, faster."""
+    """A faster `readable_spans` for many users of one channel."""
 
     def __init__(self, state: State, channel: Channel) -> None:
         self._state, self._channel = state, channel
@@ -307,8 +306,9 @@ class ChannelReaders:
 
 
 def bot_may_be_in(state: State, bot: User, channel: Channel, brought: Collection[int] = ()) -> bool:
-    """Whether the account, if it's a bot, can be subscribed to the channel. A guest's bot can only
-    be where the guest is, or is `brought` at the same time."""
+    """Whether the account, if it's a bot, can be subscribed to the channel. Unless the channel is
+    open to spectators, the bot's owner must be active, and an owner who is a guest must be
+    subscribed too, or be in `brought`, the accounts that are subscribed at the same time."""
     if bot.bot is None or bot.bot.owner_id is None or open_to_spectators(channel):
         return True
     owner = owner_of(state, bot)

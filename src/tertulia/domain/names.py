@@ -1,8 +1,6 @@
-"""Rules for names and texts: allowed characters, lengths, and names that look alike.
-
-Functions called after a field, such as `channel_name`, return the text in the form that is stored,
-and raise Refused if it's invalid.
-"""
+"""Rules for names and texts: allowed characters, lengths, and names that look alike. Functions that
+are named after a field, such as `channel_name`, return the normalized text, and raise Refused if
+it's invalid."""
 
 import json
 import re
@@ -33,10 +31,11 @@ _VIRAMA: Final = 9
 class Keys(Struct, frozen=True, gc=False):
     plain: str
     skeletons: tuple[str, str]
-    """Skeletons of the name as written, and of its lower case."""
+    """The skeletons of the name as written, and of its lowercase form."""
 
     def resembles(self, other: "Keys") -> bool:
-        """Whether a skeleton is equal, even if both names are ASCII: stricter than `look_alike`."""
+        """Whether the names share a skeleton, even if both are ASCII. Stricter than
+        `look_alike`."""
         shown, folded = other.skeletons
         return self.skeletons[0] == shown or self.skeletons[1] == folded
 
@@ -46,7 +45,7 @@ def look_alike(text: str, other: str) -> bool:
 
 
 def alike_among(name: str, others: Iterable[str]) -> Iterator[str]:
-    """Yield those of the others that look like the name."""
+    """Yield the names among `others` that look like the name."""
     is_ascii, keys = name.isascii(), lookalike_keys(name)
     for other in others:
         if is_ascii and other.isascii():
@@ -57,7 +56,8 @@ def alike_among(name: str, others: Iterable[str]) -> Iterator[str]:
 
 
 def without_lookalikes(name: str) -> str:
-    """Return the name with case, width, and spaces normalized."""
+    """Return the name with case, width, and spaces normalized, so that names that look alike are
+    equal."""
     return lookalike_keys(name).plain
 
 
@@ -79,7 +79,7 @@ def lookalike_keys(name: str) -> Keys:
 
 
 _ASCII: Final = str.maketrans({"1": "l", "I": "l", "|": "l", "0": "o", "O": "o", "m": "rn"})
-"""ASCII characters whose skeleton is another character."""
+"""ASCII characters whose skeleton is another ASCII text."""
 
 
 def _skeleton(text: str) -> str:
@@ -89,10 +89,10 @@ def _skeleton(text: str) -> str:
 
 @cache
 def _prototypes() -> Mapping[int, str]:
-    """Map each character that has look-alikes to the one that stands for all of them. Loaded for
-    the first name that isn't ASCII."""
-    place = resources.files("confusable_homoglyphs").joinpath("confusables.json")
-    similar: dict[str, list[dict[str, str]]] = json.loads(place.read_text("utf-8"))
+    """Map each character that has look-alikes to the one that represents them. Loaded for the first
+    name that isn't ASCII."""
+    file = resources.files("confusable_homoglyphs").joinpath("confusables.json")
+    similar: dict[str, list[dict[str, str]]] = json.loads(file.read_text("utf-8"))
     prototypes: dict[int, str] = {}
     for first in similar:
         if len(first) == 1 and ord(first) in prototypes:
@@ -102,7 +102,7 @@ def _prototypes() -> Mapping[int, str]:
             others = {fields["c"] for fields in similar.get(pending.pop(), ())} - family
             family |= others
             pending.extend(others)
-        # An ASCII character stands for the family if there is one, the shortest first.
+        # An ASCII character represents its family if there is one, the shortest first.
         prototype = min(family, key=lambda text: (not text.isascii(), len(text), text))
         prototypes.update(
             (ord(text), prototype) for text in family if len(text) == 1 and not text.isascii()
@@ -119,7 +119,7 @@ def _is_ignored(character: str) -> bool:
 def is_visible(text: str) -> bool:
     """Whether the text has no invisible characters, and none that change its direction.
 
-    Allowed are: a joiner or non-joiner after a virama, as in Indic scripts; a non-joiner between
+    Allowed are a joiner or non-joiner after a virama, as in Indic scripts; a non-joiner between
     letters of Arabic and similar scripts (like RFC 5892's ContextJ, but by the letters' direction);
     a joiner between the parts of an emoji; and the tags of flags.
     """
@@ -161,7 +161,7 @@ def _is_symbol(character: str) -> bool:
 
 
 def _is_cursive(character: str) -> bool:
-    """Whether it's a letter of Arabic, Syriac, or another script whose letters join."""
+    """Whether the character is a letter of Arabic, Syriac, or another script whose letters join."""
     return character != "" and unicodedata.bidirectional(character) == "AL"
 
 
@@ -202,7 +202,7 @@ def is_printable(text: str) -> bool:
 
 
 def is_plain(text: str) -> bool:
-    """Whether a name is printable, and has no characters that are invisible or change the
+    """Whether the name is printable and visible, and contains no characters that change its
     direction."""
     return is_printable(text) and is_visible(text)
 
@@ -234,43 +234,40 @@ def address(text: str) -> str:
 
 
 def channel_name(text: str) -> str:
-    name = text.strip()
-    if not name:
-        raise Refused("Channel names can't be empty.")
-    if len(name) > MAX_CHANNEL_NAME:
-        raise Refused(f"Channel names can have at most {MAX_CHANNEL_NAME} characters.")
-    if not is_plain(name):
-        raise Refused("Channel names can't contain invisible characters.")
-    return name
+    return _name(text, "Channel", MAX_CHANNEL_NAME)
 
 
 def channel_description(text: str) -> str:
-    description = text.strip().replace("\n", " ")
-    if len(description) > MAX_CHANNEL_DESCRIPTION:
-        raise Refused(f"Descriptions can have at most {MAX_CHANNEL_DESCRIPTION} characters.")
-    if "\0" in description:
+    return description(text.replace("\n", " "), MAX_CHANNEL_DESCRIPTION)
+
+
+def description(text: str, limit: int) -> str:
+    """Return a description of at most `limit` characters."""
+    result = text.strip()
+    if len(result) > limit:
+        raise Refused(f"Descriptions can have at most {limit} characters.")
+    if "\0" in result:
         raise Refused("Descriptions can't contain null bytes.")
-    return description
+    return result
 
 
 def folder_name(text: str) -> str:
-    name = text.strip()
-    if not name:
-        raise Refused("Channel folder names can't be empty.")
-    if len(name) > MAX_FOLDER_NAME:
-        raise Refused(f"Channel folder names can have at most {MAX_FOLDER_NAME} characters.")
-    if not is_plain(name):
-        raise Refused("Channel folder names can't contain invisible characters.")
-    return name
+    return _name(text, "Channel folder", MAX_FOLDER_NAME)
 
 
 def folder_description(text: str) -> str:
-    description = text.strip()
-    if len(description) > MAX_FOLDER_DESCRIPTION:
-        raise Refused(f"Descriptions can have at most {MAX_FOLDER_DESCRIPTION} characters.")
-    if "\0" in description:
-        raise Refused("Descriptions can't contain null bytes.")
-    return description
+    return description(text, MAX_FOLDER_DESCRIPTION)
+
+
+def _name(text: str, kind: str, limit: int) -> str:
+    name = text.strip()
+    if not name:
+        raise Refused(f"{kind} names can't be empty.")
+    if len(name) > limit:
+        raise Refused(f"{kind} names can have at most {limit} characters.")
+    if not is_plain(name):
+        raise Refused(f"{kind} names can't contain invisible characters.")
+    return name
 
 
 def realm_name(text: str) -> str:
@@ -283,14 +280,11 @@ def realm_name(text: str) -> str:
 
 
 def realm_description(text: str) -> str:
-    description = text.strip()
-    if len(description) > MAX_REALM_DESCRIPTION:
-        raise Refused(f"Descriptions can have at most {MAX_REALM_DESCRIPTION} characters.")
-    return description
+    return description(text, MAX_REALM_DESCRIPTION)
 
 
 def code_language(text: str) -> str:
-    """Return a programming language, as Pygments can call it."""
+    """Return a programming language's name in the form that Pygments' aliases have."""
     name = text.strip()
     if len(name) > MAX_CODE_LANGUAGE or not _CODE_LANGUAGE.fullmatch(name):
         raise Refused("This isn't a valid name of a programming language.")
@@ -306,31 +300,19 @@ def lexer_name(text: str) -> str:
 
 
 def group_name(text: str) -> str:
-    name = text.strip()
-    if not name:
-        raise Refused("Group names can't be empty.")
-    if len(name) > MAX_GROUP_NAME:
-        raise Refused(f"Group names can have at most {MAX_GROUP_NAME} characters.")
+    name = _name(text, "Group", MAX_GROUP_NAME)
     for prefix in _RESERVED_FOR_GROUPS:
         if without_lookalikes(name).startswith(prefix):
             raise Refused(f"Group names can't begin with '{prefix}'.")
-    if not is_plain(name):
-        raise Refused("Group names can't contain invisible characters.")
     return name
 
 
 def group_description(text: str) -> str:
-    description = text.strip()
-    if len(description) > MAX_GROUP_DESCRIPTION:
-        raise Refused(f"Descriptions can have at most {MAX_GROUP_DESCRIPTION} characters.")
-    if "\0" in description:
-        raise Refused("Descriptions can't contain null bytes.")
-    return description
+    return description(text, MAX_GROUP_DESCRIPTION)
 
 
 def topic_name(text: str) -> str:
-    """Return a topic's name as it's stored: empty for the general chat, and cut if it's too
-    long."""
+    """Return a topic's normalized name: empty for the general chat, and cut if it's too long."""
     name = text.strip()
     if not is_printable(name):
         raise Refused("Topic names can't contain invisible characters.")
@@ -343,13 +325,13 @@ def topic_name(text: str) -> str:
 
 
 def check_new_topic(name: str) -> None:
-    """Raise Refused for a new topic with invisible characters. Existing ones still work."""
+    """Raise Refused for a new topic with invisible characters. Existing topics still work."""
     if not is_plain(name):
         raise Refused("Topic names can't contain invisible characters.")
 
 
 def message_content(text: str) -> str:
-    """Return a message's content as it's stored: cut if it's too long."""
+    """Return a message's normalized content, cut if it's too long."""
     if "\0" in text:
         raise Refused("Messages can't contain null bytes.")
     content = text.lstrip("\n").rstrip()

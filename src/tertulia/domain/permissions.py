@@ -1,9 +1,7 @@
-"""What people can do: roles, and permissions that groups hold. Channels and messages:
-`domain/channel_access.py`.
-
-Every verb and query asks here. Groups say who holds a permission; this module adds the limits of
-guests, the rights of administrators, and that what a user can't see looks like what doesn't exist.
-"""
+"""Roles, and permissions held through groups (for channels and messages, see
+`domain/channel_access.py`). Every verb and query asks this module. Groups define who has a
+permission; this module adds the limits of guests and the rights of administrators, and treats
+anything that a user can't see as if it didn't exist."""
 
 from tertulia.model.errors import NotPermitted, Refused
 from tertulia.model.groups import GroupSetting, Members, UserGroup
@@ -14,11 +12,9 @@ from tertulia.state.state import State
 
 
 def role_of(state: State, user: User) -> Role:
-    """Return the role whose rights the account has now.
-
-    A bot has the lower of its own role and its owner's, and a guest's rights if the owner is
-    deactivated. Clients are shown the role that the account was given.
-    """
+    """Return the role whose rights the account has now. A bot has the lower of its own role and its
+    owner's, and a guest's rights if the owner is deactivated. Clients see the assigned role
+    instead."""
     if user.bot is None or user.bot.owner_id is None:
         return user.role
     owner = owner_of(state, user)
@@ -45,7 +41,7 @@ def is_owner(state: State, user: User) -> bool:
 
 
 def require(allowed: bool, otherwise: str) -> None:
-    """Raise Refused with that message unless allowed."""
+    """Raise Refused with the message `otherwise` unless allowed."""
     if not allowed:
         raise Refused(otherwise)
 
@@ -61,11 +57,8 @@ def require_owner(state: State, actor: User) -> None:
 
 
 def holds(state: State, user: User, setting: GroupSetting) -> bool:
-    """Whether the user has a permission that guests can have too.
-
-    A bot has it if the permission names the bot itself, or if both it and its owner are in a group
-    that has it.
-    """
+    """Whether the user has a permission that guests can have too. A bot has it if the permission
+    names the bot itself, or if the bot and its owner are both in a group that has it."""
     if not state.memberships.holds(user, setting):
         return False
     if user.bot is None or user.bot.owner_id is None:
@@ -77,7 +70,8 @@ def holds(state: State, user: User, setting: GroupSetting) -> bool:
 
 
 def holds_as_member(state: State, user: User, setting: GroupSetting) -> bool:
-    """Whether the user has a permission that guests never have, whatever groups they are in."""
+    """Whether the user has a permission that guests never have, even as members of a group that has
+    it."""
     return not is_guest(state, user) and holds(state, user, setting)
 
 
@@ -99,11 +93,8 @@ def owner_of(state: State, user: User) -> User | None:
 
 
 def sees_user(state: State, viewer: User, other: User) -> bool:
-    """Whether the viewer can see the other account.
-
-    In organizations that limit it, guests see only people they share a channel or a direct
-    conversation with.
-    """
+    """Whether the viewer can see the other account. If the organization limits it, guests see only
+    people they share a channel or a direct conversation with."""
     if viewer.id == other.id or other.is_bot or sees_everybody(state, viewer):
         return True
     return other.id in state.contacts.of(viewer.id)
@@ -125,7 +116,8 @@ def users_seen(state: State, viewer: User | None) -> list[User]:
 
 
 def contacts_and_bots(state: State, viewer: User) -> set[int]:
-    """Return what a limited guest sees: their own account, all bots, and their contacts."""
+    """Return the IDs of the accounts that a limited guest sees: their own, all bots, and their
+    contacts."""
     return {viewer.id, *state.users.bots, *state.contacts.of(viewer.id)}
 
 
@@ -159,7 +151,7 @@ def sees_address(state: State, viewer: User | None, other: User) -> bool:
 
 
 def shows_address(state: State, user: User, role: Role | None) -> bool:
-    """Whether the account shows its real email address to others with that role (None: not signed
+    """Whether the account shows its real email address to others with this role (None: not signed
     in)."""
     if user.is_bot:
         return True
@@ -167,7 +159,7 @@ def shows_address(state: State, user: User, role: Role | None) -> bool:
 
 
 def opens_address(visibility: AddressVisibility, role: Role) -> bool:
-    """Whether an account with that setting shows its email address to others with that role."""
+    """Whether an account with this setting shows its email address to others with this role."""
     least = _LEAST_ROLE.get(visibility)
     return least is not None and role <= least
 
@@ -177,8 +169,8 @@ def may_create_users(state: State, user: User) -> bool:
 
 
 def may_create_bot(state: State, user: User, kind: BotKind) -> bool:
-    """Whether the user can create that kind of bot. Incoming webhooks, which can only send, have a
-    permission of their own."""
+    """Whether the user can create that kind of bot. Incoming webhooks, which can only send, have
+    their own permission."""
     if holds_as_member(state, user, state.realm.can_create_bots_group):
         return True
     return kind is BotKind.INCOMING_WEBHOOK and holds_as_member(
@@ -195,11 +187,9 @@ def manages_account(state: State, actor: User, target: User) -> bool:
 
 
 def may_lend_rights(state: State, actor: User, owner: User) -> bool:
-    """Whether the actor, who has the key of a bot, can make another person its owner.
-
-    A bot has no more rights than its owner, except that its owner's rights alone decide where it
-    can send: nobody must gain what they don't have.
-    """
+    """Whether the actor, who has a bot's key, can make another person its owner. A bot has no more
+    rights than its owner, except that its owner's rights alone decide where it can send. So nobody
+    gains rights that they don't have."""
     if role_of(state, actor) > role_of(state, owner):
         return False
     return is_administrator(state, actor) or all(

@@ -1,9 +1,9 @@
-"""How many things that stay stored one person can have. Each quota is a setting of the
-organization.
+"""Quotas on stored things that one person can create. Each quota is a setting of the organization.
+A person's bots count toward the person's quota, and so do archived channels, deactivated groups,
+and deactivated bots.
 
-A person's bots count toward the person's quota, as do archived channels, and deactivated groups and
-bots. The verbs that add something check the quota against the state's indexes, so concurrent
-requests can't exceed it. Lowering a quota deletes nothing.
+The verbs that add something check the quota against the state's indexes, so concurrent requests
+can't exceed it. Lowering a quota deletes nothing.
 """
 
 from collections.abc import Callable
@@ -19,14 +19,14 @@ from tertulia.state.state import State
 
 class Quota(Struct, frozen=True, kw_only=True):
     setting: str
-    """The field of `Realm` with the limit; None in it means no limit."""
+    """The field of `Realm` that has the limit; None in it means no limit."""
     count: Callable[[State, int], int] | None
-    """Counts an account's things by its ID. None if the state doesn't know, and the caller
+    """Counts an account's items by its ID. None if the state doesn't have them, and the caller
     counts."""
     refusal: str
-    """The error message, with `{limit}` in it."""
+    """The error message, containing `{limit}`."""
     binds_administrators: bool = True
-    """False for things that administrators create for everyone."""
+    """False for items that administrators create for everyone."""
 
 
 _MORE: Final = "or ask an administrator to raise the limit."
@@ -75,8 +75,8 @@ def check(
     of: User | None = None,
     used: int | None = None,
 ) -> None:
-    """Raise QuotaReached unless the actor (or the account `of`) can have `more` of these things.
-    Bots share their owner's quota. `used` is their number now, for a quota that the state can't
+    """Raise QuotaReached unless the actor (or the account `of`) can have `more` of these items.
+    Bots share their owner's quota. `used` is the current number, for a quota that the state can't
     count."""
     limit: int | None = getattr(state.realm, quota.setting)
     if limit is None or (

@@ -14,9 +14,9 @@ from msgspec import Struct
 from tertulia.model.errors import Refused
 
 EVERY: Final = "all"
-"""Stands for all bots in the operator's setting."""
+"""The word for all bots in the operator's setting."""
 MAX_VALUE: Final = 1000
-"""Characters of a bot's setting."""
+"""Longest value of a bot's setting, in characters."""
 REGISTRY: Final = "zulip_bots.registry"
 """The entry point group of bots in other packages."""
 _MACHINE: Final = "it opens files or programs on the server"
@@ -38,7 +38,7 @@ class Program(Struct, frozen=True, kw_only=True):
     name: str
     module: str
     settings: Mapping[str, str]
-    """Each with an example."""
+    """The settings, each with an example."""
     settings_needed: bool
 
 
@@ -49,7 +49,7 @@ def is_installed() -> bool:
 def offered(setting: str) -> Mapping[str, Program]:
     """Return the bots that the operator's setting names and that can be run, by name."""
     names = _names(setting)
-    programs = runnable() if names else {}  # Most servers look for none.
+    programs = runnable() if names else {}  # Most servers don't offer any.
     return programs if EVERY in names else {n: p for n, p in programs.items() if n in names}
 
 
@@ -100,7 +100,8 @@ def _names(setting: str) -> list[str]:
 
 @cache
 def runnable() -> Mapping[str, Program]:
-    """All bots whose dependencies are installed, except `NEVER`. They are parsed, not imported."""
+    """Return all bots whose dependencies are installed, except `NEVER`. They're parsed, not
+    imported."""
     spec = find_spec("zulip_bots")
     places = [] if spec is None else list(spec.submodule_search_locations or ())
     programs: dict[str, Program] = {}
@@ -118,7 +119,7 @@ def runnable() -> Mapping[str, Program]:
 
 
 def _registered() -> dict[str, Program]:
-    """Bots of other packages."""
+    """Return the bots of other packages."""
     programs: dict[str, Program] = {}
     for entry in entry_points(group=REGISTRY):
         path = entry.module.replace(".", "/")
@@ -144,9 +145,10 @@ def _has_packages(source: Path) -> bool:
 
 
 def _example(file: Path) -> Mapping[str, str]:
-    """The example settings next to the bot."""
+    """Return the example settings in the file next to the bot."""
     parser = configparser.ConfigParser(interpolation=None)
-    # As they are written: some are in capitals. (The library documents it so, not its types.)
+    # Keep the spelling, because some names are in capitals. (The library documents this, but its
+    # types are stricter.)
     parser.optionxform = str  # type: ignore[assignment,method-assign]
     parser.read(file, encoding="utf-8")
     return {key: value for section in parser.sections() for key, value in parser.items(section)}

@@ -10,7 +10,7 @@ MAX_FRAME: Final = 8 * 1024 * 1024
 
 
 class StartBot(Struct, frozen=True, kw_only=True, tag="begin"):
-    """To the process: which bot it is."""
+    """Sent to the process: start this bot."""
 
     program: str
     module: str
@@ -19,37 +19,37 @@ class StartBot(Struct, frozen=True, kw_only=True, tag="begin"):
     full_name: str
     settings: dict[str, str]
     networks: str
-    """Networks that it may connect to besides the internet: see `outbound/addresses.py`."""
+    """Networks that it may connect to in addition to the internet: see `outbound/addresses.py`."""
     data_dir: str
     """The server's directory, which the bot mustn't read."""
     start_seconds: float
-    """Time limit for starting."""
+    """The time limit for starting."""
     seconds: float
     processor: float
-    """Limits for one message: on the clock, and CPU time."""
+    """The limits for one message: `seconds` of wall-clock time, and CPU time in seconds."""
 
 
 class HandleMessage(Struct, frozen=True, kw_only=True, tag="tell"):
-    """To the process: handle a message, in the format of `GET /messages/{id}`."""
+    """Sent to the process: handle a message, in the format of `GET /messages/{id}`."""
 
     message: dict[str, Any]
 
 
 class Operation(Struct, frozen=True, kw_only=True, tag="ask"):
-    """To the node: do this as the bot."""
+    """Sent to the node: perform an operation as the bot."""
 
     operation: str
     fields: dict[str, Any]
 
 
 class OperationResult(Struct, frozen=True, kw_only=True, tag="answer"):
-    """To the process: the API's response."""
+    """Sent to the process: the API's response."""
 
     said: dict[str, Any]
 
 
 class Finished(Struct, frozen=True, kw_only=True, tag="done"):
-    """To the node: the bot has started or handled the message, or failed."""
+    """Sent to the node: the bot has started or handled the message, or failed."""
 
     error: str = ""
     ends: bool = False

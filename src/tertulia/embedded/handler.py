@@ -7,10 +7,10 @@ from typing import Any, Final, NoReturn
 from tertulia.embedded.frames import StartBot
 
 MOST_ASKED: Final = 100
-"""Operations per message."""
+"""The most operations per message."""
 
 Asking = Callable[[str, Mapping[str, Any]], dict[str, Any]]
-"""Has the node do an operation as the bot, and returns the API's response."""
+"""Makes the node perform an operation as the bot, and returns the API's response."""
 
 
 class RequestLimitReached(Exception):
@@ -33,7 +33,7 @@ class BotHandler:
         self._asked = 0
 
     def asked(self, operation: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Do an operation. Raises RequestLimitReached."""
+        """Perform an operation. Raises RequestLimitReached."""
         self._asked += 1
         if self._asked > MOST_ASKED:
             raise RequestLimitReached(f"it made more than {MOST_ASKED} requests for one message")
@@ -75,7 +75,7 @@ class BotHandler:
         return self.asked("update_message", message)
 
     def get_config_info(self, bot_name: str, optional: bool = False) -> dict[str, str]:
-        """Return the bot's settings. Raises NoBotConfigError if it needs some and has none."""
+        """Return the bot's settings. Raises NoBotConfigError if it needs settings and has none."""
         from zulip_bots.lib import NoBotConfigError
 
         if not self._begin.settings and not optional:
@@ -94,7 +94,7 @@ class BotStorage:
         self._ask = ask
 
     def put(self, key: str, value: Any) -> None:
-        """Raises StateHandlerError."""
+        """Store a value. Raises StateHandlerError."""
         from zulip_bots.lib import StateHandlerError
 
         said = self._ask("put_storage", {"storage": {key: json.dumps(value)}})
@@ -102,7 +102,7 @@ class BotStorage:
             raise StateHandlerError(f"Error updating state: {said.get('msg')}")
 
     def get(self, key: str) -> Any:
-        """Raises KeyError."""
+        """Return a stored value. Raises KeyError."""
         said = self._ask("get_storage", {"keys": [key]})
         if said.get("result") != "success":
             raise KeyError(f"key not found: {key}")

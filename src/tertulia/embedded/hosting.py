@@ -30,32 +30,32 @@ from tertulia.workers.process import HEADER, environment, framed
 logger = logging.getLogger("tertulia.embedded")
 
 MOST_PROCESSES: Final = 8
-"""Per node. Another one replaces the one that was idle longest."""
+"""The most processes per node. Above it, the process that was idle longest is replaced."""
 IDLE_SECONDS: Final = 300.0
-"""An idle process ends after this long."""
+"""How long an idle process is kept."""
 START_SECONDS: Final = 15.0
 MESSAGE_SECONDS: Final = 15.0
-"""Time limits for starting and for one message."""
+"""The time limit for starting, and for one message."""
 PROCESSOR_SECONDS: Final = 5.0
 """CPU time for one message."""
 PATIENCE: Final = 45.0
-"""Seconds that a message waits for earlier ones and for room."""
+"""How long a message waits for earlier ones and for a free process."""
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 300.0
-"""Seconds before restarting a lost process. Each pause is twice the previous one."""
+"""The longest time before a lost process is restarted. Each pause is twice the previous one."""
 MOST_LINES: Final = 50
-"""Lines of a bot's output that are logged per message."""
+"""The most lines of a bot's output that are logged per message."""
 _LINE: Final = 2000
-"""Bytes."""
+"""The longest logged line, in bytes."""
 _LEFT: Final = 65_536
-"""Bytes read in one step from an ended process."""
+"""Bytes that are read in one step from an ended process."""
 
 Asked = Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
-"""Does an operation as the bot, and returns the API's response."""
+"""Performs an operation as the bot, and returns the API's response."""
 
 
 class BotUnavailable(Exception):
-    """The bot can't get the message now, but maybe in `wait` seconds. The text says why."""
+    """The bot can't get the message now, but may in `wait` seconds. `str(error)` says why."""
 
     def __init__(self, reason: str, wait: float = 0.0) -> None:
         self.wait = wait
@@ -63,11 +63,11 @@ class BotUnavailable(Exception):
 
 
 class BotFailed(Exception):
-    """The bot failed to handle the message, and would do so again. The text says how."""
+    """The bot failed to handle the message, and would fail again. `str(error)` says how."""
 
 
 class HostedBot(Struct, frozen=True, kw_only=True):
-    """A bot with its process's settings. Changing them takes a new process."""
+    """A bot with its process's settings. If they change, the process is replaced."""
 
     program: str
     module: str
@@ -89,7 +89,7 @@ class Host:
         self._room = asyncio.Semaphore(MOST_PROCESSES)
         self._ending: set[asyncio.Task[None]] = set()
         self._lost: dict[int, tuple[int, float]] = {}
-        """Bots whose process was lost: how often in a row, and when it may restart."""
+        """Bots whose process was lost: the number of losses in a row, and when it may restart."""
 
     def process_id(self, user_id: int) -> int | None:
         process = self._running.get(user_id)
@@ -111,7 +111,7 @@ class Host:
             yield
 
     async def tell(self, bot: HostedBot, message: dict[str, Any], asked: Asked) -> None:
-        """Have the bot handle the message, within a `turn`. Raises BotUnavailable and BotFailed."""
+        """Make the bot handle the message, within a `turn`. Raises BotUnavailable and BotFailed."""
         process = await self._process(bot, asked)
         failed: str | None = None
         try:
@@ -121,7 +121,7 @@ class Host:
             self._note_loss(bot.user_id)
             raise BotFailed(f"The bot {error}.") from None
         except BaseException:
-            # Nobody knows where it was in the conversation.
+            # Its state in the conversation isn't known.
             await self._end(bot.user_id, process)
             raise
         if process.has_ended:
@@ -172,8 +172,8 @@ class Host:
         return process
 
     async def _make_room(self) -> None:
-        """End the longest idle processes to make room for starting ones. (Busy ones are limited
-        by `_room`.)"""
+        """End the processes that were idle longest to make room for starting ones. (`_room` limits
+        the busy ones.)"""
         idle = {i: p for i, p in self._running.items() if p.idle_since is not None}
         excess = len(self._running) + self._starting - MOST_PROCESSES
         for user_id in sorted(idle, key=lambda i: idle[i].idle_since or 0.0)[: max(excess, 0)]:
@@ -224,13 +224,13 @@ def _masked(text: str, bot: HostedBot) -> str:
 
 
 class _Lost(Exception):
-    """The process no longer responds. The text continues "it"."""
+    """The process no longer responds. `str(error)` continues "it"."""
 
 
 async def _started(bot: HostedBot) -> "_BotProcess":
     into: asyncio.StreamWriter | None = None
     try:
-        # What the event loop makes of `PIPE` the process could write to from its end, too.
+        # The bot's process could also write to the pipes that the event loop makes of `PIPE`.
         read_end, write_end = os.pipe()
         try:
             into = await _writer(write_end)
@@ -240,7 +240,7 @@ async def _started(bot: HostedBot) -> "_BotProcess":
                 stdout=PIPE,
                 stderr=PIPE,
                 env=environment(),
-                # Ctrl+C is for the server, which ends this one.
+                # Ctrl+C is for the server, which ends this process.
                 start_new_session=True,
             )
         finally:
@@ -277,22 +277,22 @@ class _BotProcess:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has ended or said that it will."""
+        """Whether the process has ended or announced its end."""
         return self._is_over or self._process.returncode is not None
 
     def rest(self, seconds: float, end: Callable[[], object]) -> None:
-        """Mark it as idle, and call `end` after that many seconds of idling."""
+        """Mark the process as idle, and call `end` after it was idle for `seconds`."""
         self.idle_since = time.monotonic()
         self._end_of_rest = asyncio.get_running_loop().call_later(seconds, end)
 
     def wake(self) -> None:
-        """Mark it as busy."""
+        """Mark the process as busy."""
         self.idle_since = None
         if self._end_of_rest is not None:
             self._end_of_rest.cancel()
 
     async def converse(self, frame: StartBot | HandleMessage, asked: Asked, seconds: float) -> str:
-        """Send the frame and do the bot's operations until it is done. Returns its error, if
+        """Send the frame, and perform the bot's operations until it's done. Return its error, if
         any. Raises _Lost if it takes too long or ends."""
         self._lines = 0
         try:
@@ -335,12 +335,12 @@ class _BotProcess:
         return frame
 
     async def _log_lines(self) -> None:
-        """Log its output, limited per message."""
+        """Log the process's output, limited per message."""
         errors = self._process.stderr
         rest = b""
         while errors is not None and (part := await errors.read(_LINE)):
             if self._lines >= MOST_LINES:
-                rest = b""  # However much it prints: nobody sees it, so it is not looked at.
+                rest = b""  # Drop the rest: nobody reads that much.
                 continue
             *lines, rest = (rest + part).split(b"\n")
             if len(rest) > _LINE:

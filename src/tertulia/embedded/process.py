@@ -1,7 +1,7 @@
 """A bot's process: `python -m tertulia.embedded.process`.
 
-It handles one message after the other for its node, and ends when the node closes its input or is
-gone. The kernel's timers end it when a message takes too long, on the clock or in CPU time.
+It handles messages one at a time for its node, and ends when the node closes its input or has
+ended. The kernel's timers end it when a message takes too long, in wall-clock or CPU time.
 """
 
 import importlib
@@ -34,7 +34,7 @@ _REFUSED: Final = (
     *("os.fork", "os.forkpty", "pty.", "os.kill", "os.putenv", "os.truncate"),
     *("os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.link", "os.symlink"),
     *("os.chmod", "os.chown", "os.chflags", "os.setxattr", "shutil."),
-    # Opens files without an "open" of its own.
+    # Opens files without calling the bot's "open".
     "sqlite3.",
 )
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
@@ -43,9 +43,9 @@ _ALWAYS: Final = ("/dev/null", "/dev/urandom", "/usr/share/zoneinfo")
 
 
 def keep_within_bounds(networks: Sequence[Network], data_dir: str) -> None:
-    """Refuse, with PermissionError and irrevocably, what a bot doesn't need. `networks` may be
-    connected to besides the internet. Nothing in `data_dir` can be read."""
-    mimetypes.init()  # It reads lists of the system's.
+    """Permanently block everything that a bot doesn't need, with PermissionError. Connections are
+    allowed to the internet and to `networks`. Files in `data_dir` can't be read."""
+    mimetypes.init()  # The first use reads the system's files.
     python = (sysconfig.get_path(item) for item in ("stdlib", "platstdlib", "purelib", "platlib"))
     paths = tuple(os.path.realpath(text) for text in (*python, *_ALWAYS))
     added = tuple(os.path.realpath(text) for text in filter(None, sys.path))
@@ -84,11 +84,11 @@ def _is_in(path: str, places: Sequence[str]) -> bool:
 
 MEMORY: Final = 1024 * 1024 * 1024
 FILES: Final = 64
-"""Open files, including connections."""
+"""The most open files, including connections."""
 
 
 def main() -> None:
-    # What the bot reads and prints must not get between the frames.
+    # Data that the bot reads and prints must not mix with the frames.
     pipe = _Pipe(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
@@ -129,7 +129,7 @@ class _Pipe:
         self._responses = responses
 
     def receive(self) -> ToProcess:
-        """Return the next frame. Ends the process if the node is gone."""
+        """Return the next frame. Ends the process if the node has ended."""
         header = self._requests.read(HEADER)
         if len(header) < HEADER:
             os._exit(0)
@@ -162,7 +162,7 @@ def _begun(begin: StartBot, pipe: _Pipe) -> tuple[BotHandler, Any]:
 
 
 def _handle(message: dict[str, Any], handler: BotHandler, bot: Any) -> None:
-    """Have the bot handle the message if it is for the bot. Of a mention, it gets what follows."""
+    """Make the bot handle the message if it's for the bot, without the leading mention."""
     from zulip_bots.lib import extract_query_without_mention, is_private_message_but_not_group_pm
 
     full = message["content"]
@@ -183,15 +183,15 @@ def _failed(pipe: _Pipe, error: BaseException) -> NoReturn:
 
 
 def _reason(error: BaseException) -> str:
-    """Return what went wrong, in words for the bot's owner. The log has the traceback."""
+    """Return the reason of an error, for the bot's owner. The log has the traceback."""
     if isinstance(error, MemoryError):
         return "it ran out of memory"
     return str(error)[:300] or "an unexpected error occurred"
 
 
 def _timed(seconds: float, processor: float) -> None:
-    """Have the kernel end this process after these times (0: never)."""
-    # A little later than the node, which reports why.
+    """Let the kernel end this process after these times (0: never)."""
+    # A little later than the node, which reports the reason.
     signal.setitimer(signal.ITIMER_REAL, seconds and seconds + 5)
     signal.setitimer(signal.ITIMER_PROF, processor)
 

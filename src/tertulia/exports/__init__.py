@@ -1,0 +1,1 @@
+"""Exports of the organization: in Zulip's format, and as HTML pages."""

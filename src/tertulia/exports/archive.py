@@ -1,9 +1,10 @@
-"""Writing an export: a `.tar.gz`, file after file, in bounded memory."""
+"""Writing an export: a `.tar.gz`, file by file, in bounded memory."""
 
 import io
 import tarfile
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -11,18 +12,18 @@ import msgspec
 
 from tertulia.store.backups import anonymous_file
 
-_LEVEL: Final = 4
-"""Of compression. A higher one takes twice as long for a few percent."""
+_LEVEL: Final = 2
+"""The compression level. Level 4 takes 1.5 times as long and saves 10%."""
 _MODE: Final = 0o600
 _encode = msgspec.json.Encoder().encode
 
 
 class ExportArchive:
-    """Adds files to an archive, all in one directory. Files of unknown length are written to
-    `work` first, without a name."""
+    """Adds files to an archive, all below one directory. Files of unknown length are first written
+    to an unnamed file in `work`."""
 
     def __init__(self, file: BinaryIO, directory: str, work: Path, now: float) -> None:
-        # Closed by `close`, or not at all if the export fails.
+        # Closed by `close`, or never if the export fails.
         self._tar = tarfile.open(  # noqa: SIM115
             fileobj=file, mode="w:gz", compresslevel=_LEVEL
         )
@@ -30,14 +31,20 @@ class ExportArchive:
         self._work = work
         self._now = int(now)
         self.files = 0
+        # Compression takes as long as making the rows, and releases the GIL.
+        self._thread = ThreadPoolExecutor(1, "export-archive")
+        self._adding: Future[None] | None = None
 
     def close(self) -> None:
+        self._finish_adding()
+        self._thread.shutdown()
         self._tar.close()
 
     def temporary_file(self) -> BinaryIO:
         return anonymous_file(self._work)
 
     def add(self, name: str, content: bytes) -> None:
+        self._finish_adding()
         self._add(name, len(content), io.BytesIO(content))
 
     def add_json(self, name: str, value: Any) -> None:
@@ -53,25 +60,42 @@ class ExportArchive:
 
     @contextmanager
     def tables(self, name: str) -> Iterator["TableFile"]:
-        """Add a JSON file that is written table by table."""
-        with self.temporary_file() as file:
+        """Add a JSON file that is written table by table. It's compressed while the next one is
+        written."""
+        with ExitStack() as stack:
+            file = stack.enter_context(self.temporary_file())
             tables = TableFile(file)
             yield tables
             tables.end()
-            self._add_written(name, file)
+            self._finish_adding()
+            self._adding = self._thread.submit(self._add_closing, name, file, stack.pop_all())
 
     @contextmanager
     def text(self, name: str) -> Iterator[BinaryIO]:
-        """Add a file that is written in pieces."""
+        """Yield a file that is written in pieces, and add it."""
         with self.temporary_file() as file:
             yield file
             self._add_written(name, file)
 
     def _add_written(self, name: str, file: BinaryIO) -> int:
+        self._finish_adding()
+        return self._add_all(name, file)
+
+    def _add_closing(self, name: str, file: BinaryIO, closing: ExitStack) -> None:
+        with closing:
+            self._add_all(name, file)
+
+    def _add_all(self, name: str, file: BinaryIO) -> int:
         size = file.tell()
         file.seek(0)
         self._add(name, size, file)
         return size
+
+    def _finish_adding(self) -> None:
+        """Wait for the file that is being compressed. Raises its error."""
+        adding, self._adding = self._adding, None
+        if adding is not None:
+            adding.result()
 
     def _add(self, name: str, size: int, file: BinaryIO) -> None:
         entry = tarfile.TarInfo(f"{self._directory}/{name}")
@@ -93,7 +117,7 @@ class TableFile:
         self.encoded(name, map(_encode, rows))
 
     def encoded(self, name: str, rows: Iterable[bytes]) -> None:
-        """Write a table from encoded rows."""
+        """Write a table whose rows are already encoded."""
         write, count = self._file.write, 0
         write(self._begin + name.encode() + b'":[')
         for row in rows:

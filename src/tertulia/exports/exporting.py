@@ -1,4 +1,4 @@
-"""Exporting an organization from its database, while servers may go on."""
+"""Exporting an organization from its database. Servers may run in the meantime."""
 
 import contextlib
 from enum import StrEnum
@@ -27,9 +27,9 @@ READ: Final = frozenset(
         *("domains", "linkifiers", "playgrounds", "onboarding_steps", "topics"),
     }
 )
-"""The tables that are read. What isn't here, such as credentials, can't be in an export."""
+"""The tables that an export reads. Others, such as credentials, can't be in an export."""
 DIRECTORY: Final = "export"
-"""What everything is in, in the archive."""
+"""The archive's top directory."""
 
 
 class ExportFormat(StrEnum):
@@ -46,10 +46,10 @@ class ExportResult(Struct, frozen=True, kw_only=True):
     missing: list[str]
     """Uploaded files that are no longer stored."""
     lost: list[str]
-    """What the organization has and the form can't carry, in sentences."""
+    """Sentences about data that the organization has but the format doesn't support."""
 
 
-def exported(
+def export_organization(
     connection: Connection,
     files: Files,
     disk: DiskFiles,
@@ -61,8 +61,8 @@ def exported(
     now: float,
     progress: Progress,
 ) -> ExportResult:
-    """Write everything of that kind, as of one snapshot, to a new file. Others may use the
-    database. `host` is that of addresses that stand in for hidden ones; `now` is in UNIX seconds.
+    """Write an export of this kind, from one snapshot, to a new file. Others may use the database.
+    `host` is used for the placeholders of hidden addresses; `now` is in UNIX seconds.
 
     Raises DatabaseError if the file exists, and FilesUnavailable.
     """
@@ -70,12 +70,12 @@ def exported(
         archive = ExportArchive(file, DIRECTORY, target.parent, now)
         connection.run(connection.dialect.begin_read)
         try:
-            scope = ExportScope(loaded(connection), kind)
+            scope = ExportScope(load_state(connection), kind)
             lost: list[str] = []
             if form is ExportFormat.ZULIP:
                 from tertulia.exports import losses, zulip
 
-                lost = losses.lost(connection, scope.state)
+                lost = losses.find(connection, scope.state)
                 messages, missing = zulip.write(
                     archive, scope, connection, files, disk, host, progress
                 )
@@ -92,7 +92,7 @@ def exported(
     return ExportResult(messages=messages, files=archive.files, missing=missing, lost=lost)
 
 
-def loaded(connection: Connection) -> State:
-    """Return the state without secrets, as of the open transaction."""
+def load_state(connection: Connection) -> State:
+    """Return the state without secrets, from the open transaction."""
     tables = {name: queries.records_of(connection, name) for name in READ}
     return State.load(log_entries.head(connection), tables)

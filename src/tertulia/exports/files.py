@@ -15,17 +15,17 @@ from tertulia.store.files import INCOMING, Files
 from tertulia.store.transfer import Progress
 from tertulia.store.uploads import UploadStore
 
-_AT_ONCE: Final = 500
+_BATCH_SIZE: Final = 500
 
 
 class IncludedFile(Struct, frozen=True, kw_only=True):
-    """An uploaded file, with what an export says about it."""
+    """An uploaded file, with its metadata in an export."""
 
     attachment: Attachment
     message_ids: Sequence[int]
-    """The included messages that link it."""
+    """The included messages that link the file."""
     channel_ids: frozenset[int]
-    """The channels that they're in."""
+    """The channels of these messages."""
 
 
 def included_files(scope: ExportScope, connection: Connection) -> list[IncludedFile]:
@@ -33,8 +33,8 @@ def included_files(scope: ExportScope, connection: Connection) -> list[IncludedF
     private data."""
     included_files = []
     attachments = sorted(scope.state.attachments, key=lambda attachment: attachment.id)
-    for first in range(0, len(attachments), _AT_ONCE):
-        some = attachments[first : first + _AT_ONCE]
+    for first in range(0, len(attachments), _BATCH_SIZE):
+        some = attachments[first : first + _BATCH_SIZE]
         links = {
             attachment.id: scope.state.uploads.message_ids(attachment.id) for attachment in some
         }
@@ -74,7 +74,7 @@ class UploadedFiles:
         self._disk = disk
         self.included = included_files(scope, connection)
         self.missing: list[str] = []
-        """Files that the organization should have."""
+        """Files that the organization has records of, but that aren't stored."""
 
     async def write(
         self, directory: str, progress: Progress, *, closing: bool = False
@@ -91,8 +91,8 @@ class UploadedFiles:
         progress("files", 0, len(self.included))
         for number, included in enumerate(self.included, 1):
             attachment = included.attachment
-            place = uploads.place_of(attachment.path)
-            # What has just arrived may be moved to its place in the meantime.
+            place = uploads.final_path(attachment.path)
+            # A file that has just been uploaded may be moved to its place in the meantime.
             sources = ((self._files, place), (self._disk, f"{INCOMING}/{attachment.key}"))
             chunks = (files.chunks(path) for files, path in (*sources, sources[0]))
             if await self.add(f"{directory}/{attachment.path}", chunks) is None:

@@ -1,5 +1,5 @@
-"""Exports as HTML pages, to read without a server: an index, channels, topics, and the files that
-messages link."""
+"""Exports as HTML pages that can be read without a server: an index, channels, topics, and the
+files that messages link."""
 
 import asyncio
 import re
@@ -45,7 +45,7 @@ def write(
     now: float,
     progress: Progress,
 ) -> tuple[int, list[str]]:
-    """Write everything in scope. Return the number of messages, and the missing files."""
+    """Write everything in scope. Return the number of messages, and the names of missing files."""
     uploaded = UploadedFiles(scope, connection, archive, files, disk)
     pages = Pages(scope, connection, archive, uploaded, now)
     pages.write(progress)
@@ -118,7 +118,9 @@ class Pages:
 
     def _write_topic(self, channel: Channel, place: ArchiveLink, topic: Topic) -> ArchiveLink:
         every, _ = topics.ids_of_topic(self._connection, channel.id, topic.key)
-        ids = [one for one in every if self._scope.includes(one, channel.id, None)]
+        ids = [
+            message_id for message_id in every if self._scope.includes(message_id, channel.id, None)
+        ]
         title = topic.name or self._say("general")
         self._write_messages("topics", topic.last_message_id, title, place, ids)
         address = f"../topics/{topic.last_message_id}.html"
@@ -161,7 +163,7 @@ class Pages:
             yield message, details.get(message.id, NO_DETAILS).reactions
 
     def _addressed(self, root: str) -> Addressed:
-        """Return the function that replaces URLs on pages from which the index is at `root`."""
+        """Return the function that replaces URLs on pages whose path to the index is `root`."""
 
         def addressed(address: str) -> str | None:
             if match := _UPLOADED.match(address):
@@ -178,10 +180,10 @@ class Pages:
 
 
 def _name(number: int, page: int) -> str:
-    """The file of a page."""
+    """Return the file name of a page."""
     return f"{number}.html" if page == 1 else f"{number}-{page}.html"
 
 
 def _numbered(entries: Sequence[ArchiveLink], size: int) -> list[Sequence[ArchiveLink]]:
-    """Split entries into pages; at least one."""
+    """Split entries into pages. There's at least one."""
     return [entries[first : first + size] for first in range(0, len(entries), size)] or [()]

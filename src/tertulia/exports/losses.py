@@ -1,7 +1,7 @@
-"""What Zulip's form can't carry.
+"""Data that Zulip's format doesn't support.
 
-Exports report it, `docs/moving-out.md` lists it, and the test of the round trip lets nothing else
-differ.
+Exports report it, `docs/moving-out.md` lists it, and the round-trip test allows no other
+differences.
 """
 
 from typing import Final
@@ -15,16 +15,17 @@ from tertulia.store.database import Connection
 
 
 class Loss(Struct, frozen=True, kw_only=True):
-    """Something that an organization in Zulip's form no longer has."""
+    """Data that an organization loses in Zulip's format."""
 
     sentence: str
-    """What it is, and what happens instead, as in a list."""
+    """A list item: the data that's lost, and the effect."""
     tables: tuple[str, ...] = ()
-    """The tables of the state that are missing as a whole."""
+    """The tables of the state that are left out completely."""
     fields: tuple[str, ...] = ()
-    """Those of other records, such as `users.upload_quota_mib`, in structs too."""
+    """Fields of other records, such as `users.upload_quota_mib`, including those in nested
+    structs."""
     is_internal: bool = False
-    """Whether people don't notice it, so that the report needn't say it."""
+    """Whether people don't notice the loss, so that the report leaves it out."""
 
 
 _EXTENSIONS: Final = tuple(
@@ -47,7 +48,7 @@ LOSSES: Final = (
         tables=("devices", "push_tokens", "push_subscriptions"),
     ),
     Loss(
-        sentence="connections to accounts at Zoom: people connect them again",
+        sentence="connections to Zoom accounts: people connect them again",
         tables=("call_accounts",),
     ),
     Loss(sentence="invitations, and reusable invitation links", tables=("invitations",)),
@@ -104,23 +105,25 @@ LOSSES: Final = (
     ),
     Loss(
         sentence="the server's internal records: the organization's UUID, whether people have"
-        " signed in, and when roles and channels' activity were last updated",
+        " signed in, what their invitations gave, and when roles and channels' activity were last"
+        " updated",
         tables=("topic_moves",),
         fields=(
             *("realm.uuid", "realm.full_members_joined_by", "realm.waiting_period_applied"),
             *("users.awaits_arrival", "users.joined_elsewhere", "subscriptions.began"),
+            *("users.invited_role", "users.invited_group_ids"),
             *("personal_settings.edited_by_owner", "reactions.neutral"),
             *("channels.read_until", "channels.last_message_at", "channels.is_recently_active"),
         ),
         is_internal=True,
     ),
 )
-"""All of them."""
+"""All losses."""
 
 
-def lost(connection: Connection, state: State) -> list[str]:
-    """Return what this organization loses, in sentences. `state` is what the export reads, as of
-    the same snapshot as the connection's."""
+def find(connection: Connection, state: State) -> list[str]:
+    """Return sentences about the data that this organization loses. `state` is what the export
+    reads, from the same snapshot as `connection`."""
     return [
         loss.sentence for loss in LOSSES if not loss.is_internal and _has(connection, state, loss)
     ]
@@ -135,7 +138,7 @@ def _has(connection: Connection, state: State, loss: Loss) -> bool:
 
 
 def _differs(state: State, table: str, *path: str) -> bool:
-    """Whether a record has something else there than the default."""
+    """Whether a record has another value than the default in this table or field."""
     if table not in state.tables:
         return False
     return any(_is_set(record, path) for record in state.tables[table])

@@ -1,4 +1,4 @@
-"""Who received messages, and what they did with them, in the order of the messages."""
+"""The recipients of messages, and what they did with them, in the order of the messages."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -16,9 +16,11 @@ from tertulia.store.codec import CHUNK_BITS
 from tertulia.store.database import Connection
 
 _PUBLIC: Final = ANY_MENTION
-"""Flags that follow from a message's text, and so aren't private data."""
+"""Flags that follow from a message's text, and so aren't private."""
 _NOTHING: Final = BitMap()
 _NEVER: Final = float("inf")
+MOST_LIMITS: Final = 200_000
+"""The most people and channels whose read limits are kept for the next messages."""
 
 
 class Received(Struct, frozen=True):
@@ -32,15 +34,15 @@ class Received(Struct, frozen=True):
     flags: Mapping[int, Flag] = {}
     """Sparse flags."""
     others: Collection[int] = ()
-    """Those among them who didn't receive it when it was sent."""
+    """The readers who didn't receive the message when it was sent."""
     moved: Collection[int] = ()
-    """Those who have a record of it because it was moved to them. Other records are among the
-    flags."""
+    """The readers who have a record of the message because it was moved to them. Other records are
+    in `flags`."""
 
 
 class ChannelRecipients:
-    """The people who were subscribed to a channel when its messages were sent. Ask in ascending
-    order."""
+    """The subscribers of a channel at the time of each of its messages. Queries must be in
+    ascending order."""
 
     def __init__(self, scope: ExportScope, channel_id: int) -> None:
         steps = []
@@ -50,13 +52,13 @@ class ChannelRecipients:
                 if until is not None:
                     steps.append((until, False, subscription.user_id))
         self._steps = sorted(steps)
-        """When people came and left: the newest message before, and the person."""
+        """When people subscribed and unsubscribed: the newest message before, and the person."""
         self._next = 0
         self._present: set[int] = set()
         self._ascending: Sequence[int] | None = ()
 
     def of(self, message_id: int) -> Sequence[int]:
-        """Return those who received the message, ascending."""
+        """Return the users who received the message, ascending."""
         steps = self._steps
         while self._next < len(steps) and steps[self._next][0] < message_id:
             _, comes, user_id = steps[self._next]
@@ -69,7 +71,7 @@ class ChannelRecipients:
 
 
 class MessageReaders:
-    """Finds the recipients of messages, which must come in ascending order."""
+    """Finds the recipients of messages. Messages must be passed in ascending order."""
 
     def __init__(self, scope: ExportScope, connection: Connection) -> None:
         self._scope = scope
@@ -79,14 +81,15 @@ class MessageReaders:
         self._chunk = -1
         self._read: dict[int, BitMap] = {}
         self._moved: dict[int, BitMap] = {}
+        self._limits: dict[int | None, dict[int, float]] = defaultdict(dict)
 
     def of(self, messages: Sequence[Message]) -> Iterator[Received]:
-        """Yield who received each of the messages."""
+        """Yield the recipients of each of the messages."""
         flags: dict[int, dict[int, Flag]] = defaultdict(dict)
         ids = [message.id for message in messages]
-        for user_id, own in message_marks.flags_on(self._connection, ids).items():
+        for user_id, user_flags in message_marks.flags_on(self._connection, ids).items():
             mask = Flag(127) if self._scope.shares(user_id) else _PUBLIC
-            for message_id, flag in own.items():
+            for message_id, flag in user_flags.items():
                 if flag & mask:
                     flags[message_id][user_id] = flag & mask
         for chunk, some in groupby(messages, key=lambda message: message.id >> CHUNK_BITS):
@@ -141,31 +144,60 @@ class MessageReaders:
     def _unread(
         self, received: Sequence[Received], kept: Mapping[int, set[int]]
     ) -> Mapping[int, set[int]]:
-        """Return who hasn't read the messages."""
-        by_user: dict[int, list[Received]] = defaultdict(list)
+        """Return the users who haven't read each message."""
+        groups: dict[tuple[int | None, int], list[Received]] = defaultdict(list)
         for item in received:
-            for user_id in item.user_ids:
-                by_user[user_id].append(item)
-        result: dict[int, set[int]] = defaultdict(set)
-        for user_id, some in by_user.items():
-            if not self._scope.shares(user_id):
-                continue
-            read = self._read.get(user_id, _NOTHING)
-            since: dict[int | None, float] = {}
-            for item in some:
-                message_id, channel_id = item.message.id, item.message.channel_id
-                if message_id in read:
-                    continue
-                if channel_id not in since:
-                    since[channel_id] = self._unread_since(user_id, item.message)
-                limit = since[channel_id]
-                if message_id > limit or (limit < _NEVER and self._is_kept(user_id, item, kept)):
-                    result[message_id].add(user_id)
+            # Most messages of a channel have the same list of recipients.
+            groups[item.message.channel_id, id(item.user_ids)].append(item)
+        result: dict[int, set[int]] = {}
+        for some in groups.values():
+            result.update(self._unread_together(some, kept))
         return result
 
+    def _unread_together(
+        self, received: Sequence[Received], kept: Mapping[int, set[int]]
+    ) -> Mapping[int, set[int]]:
+        """Return the users who haven't read each message, for messages of one conversation with the
+        same recipients."""
+        items = {item.message.id: item for item in received}
+        ids = BitMap(items)
+        first = ids.min()
+        none_read: set[int] = set()
+        others: dict[int, set[int]] = defaultdict(set)
+        limits = self._limits_of(received[0].message.channel_id)
+        for user_id in received[0].user_ids:
+            if not self._scope.shares(user_id):
+                continue
+            unread = ids - self._read.get(user_id, _NOTHING)
+            if not unread:
+                continue
+            limit = limits.get(user_id)
+            if limit is None:
+                limit = limits[user_id] = self._unread_since(user_id, received[0].message)
+            if limit < first and len(unread) == len(ids):
+                none_read.add(user_id)
+                continue
+            for message_id in unread:
+                if message_id > limit or (
+                    limit < _NEVER and self._is_kept(user_id, items[message_id], kept)
+                ):
+                    others[message_id].add(user_id)
+        result = dict.fromkeys(items, none_read) if none_read else {}
+        # Equal sets are one object, so that their rows are made only once.
+        equal: dict[frozenset[int], set[int]] = {}
+        for message_id, users in others.items():
+            result[message_id] = equal.setdefault(frozenset(users), none_read | users)
+        return result
+
+    def _limits_of(self, channel_id: int | None) -> dict[int, float]:
+        """Return the known results of `_unread_since`, by user."""
+        if sum(map(len, self._limits.values())) > MOST_LIMITS:
+            self._limits.clear()
+        return self._limits[channel_id]
+
     def _unread_since(self, user_id: int, message: Message) -> float:
-        """Return the ID after which messages of the channel, or direct messages, count as unread
-        until they're marked as read: `_NEVER` in a channel that was left or archived."""
+        """Return the message ID above which messages of the channel, or direct messages, count as
+        unread until they're marked as read; `_NEVER` for a channel that was left or archived."""
         if message.channel_id is None:
             return 0
         subscription = self._state.subscription(user_id, message.channel_id)

@@ -1,4 +1,4 @@
-"""What an export includes."""
+"""The data that an export includes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ from tertulia.state.state import State
 
 
 class ExportScope:
-    """What an export of one kind includes of an organization."""
+    """The parts of an organization that one kind of export includes."""
 
     def __init__(self, state: State, kind: ExportKind) -> None:
         self.state = state
@@ -22,8 +22,8 @@ class ExportScope:
             else set()
         )
         self._spans: Mapping[int, Sequence[tuple[int, int | None]]] = {}
-        """By private channel: the ranges of messages that people who consent received. None of
-        those in public channels, or in channels whose whole history is included."""
+        """By private channel: the ranges of messages that consenting people received. Public
+        channels, and channels whose whole history is included, have no entry."""
         self.channels: Sequence[Channel] = self._found_channels()
         self.channel_ids = frozenset(channel.id for channel in self.channels)
         self.directs: Sequence[DirectConversation] = sorted(
@@ -37,11 +37,12 @@ class ExportScope:
         return settings is not None and settings.allow_private_data_export
 
     def shares(self, user_id: int) -> bool:
-        """Whether the account's private data is included: settings, drafts, read state, …"""
+        """Whether the account's private data is included, such as settings, drafts, and read
+        state."""
         return self.is_full or user_id in self._consenting
 
     def shows_address(self, user: User) -> bool:
-        """Whether the account's email address is included, as administrators see it."""
+        """Whether the account's email address is included as administrators see it."""
         if user.is_bot or self.shares(user.id):
             return True
         settings = self.state.settings.get(user.id)
@@ -49,7 +50,7 @@ class ExportScope:
         return settings is None or settings.email_address_visibility is not hidden
 
     def includes(self, message_id: int, channel_id: int | None, direct_id: int | None) -> bool:
-        """Whether the message in that conversation is included."""
+        """Whether this message of this conversation is included."""
         if channel_id is None:
             return direct_id in self._direct_ids
         if channel_id not in self.channel_ids:
@@ -60,7 +61,7 @@ class ExportScope:
         )
 
     def subscriptions(self, channel_id: int) -> list[Subscription]:
-        """Return the channel's subscriptions, present and past, by user."""
+        """Return the channel's present and past subscriptions, by user."""
         result = self.state.subscriptions.of_channel[channel_id].values()
         return sorted(result, key=lambda subscription: subscription.user_id)
 
@@ -69,7 +70,7 @@ class ExportScope:
         if self.is_full:
             return channels
         spans = {}
-        found = []
+        wanted = []
         for channel in channels:
             if channel.is_private:
                 received = self._received(channel)
@@ -77,12 +78,12 @@ class ExportScope:
                     continue
                 if not self._has_open_history(channel):
                     spans[channel.id] = received
-            found.append(channel)
+            wanted.append(channel)
         self._spans = spans
-        return found
+        return wanted
 
     def _received(self, channel: Channel) -> list[tuple[int, int | None]]:
-        """Return the ranges of messages that people who consent received."""
+        """Return the ranges of messages that consenting people received."""
         return [
             span
             for subscription in self.subscriptions(channel.id)
@@ -91,7 +92,7 @@ class ExportScope:
         ]
 
     def _has_open_history(self, channel: Channel) -> bool:
-        """Whether someone who consents can read all of the private channel's messages."""
+        """Whether a consenting person can read all messages of the private channel."""
         return channel.history_public and any(
             subscription.is_active and subscription.user_id in self._consenting
             for subscription in self.subscriptions(channel.id)

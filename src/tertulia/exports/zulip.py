@@ -1,8 +1,8 @@
-"""Exports in Zulip's form, which Zulip servers of the same version and Tertulia can import.
+"""Exports in Zulip's format, which Zulip servers of the same version and Tertulia can import.
 
-The form: `realm.json` with everything but messages, `messages-000001.json`, … with 1,000 messages
-each, `attachment.json`, the directories `uploads`, `avatars`, `emoji`, and `realm_icons`, and
-`stats.json` with the number of rows. `migration_status.json` names the version.
+An export has `realm.json` with everything except messages, `messages-000001.json`, … with 1,000
+messages each, `attachment.json`, the directories `uploads`, `avatars`, `emoji`, and `realm_icons`,
+and `stats.json` with the number of rows. `migration_status.json` names the version.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from tertulia.store.files import Files
 from tertulia.store.transfer import Progress
 
 LEVEL: Final = 496
-"""Zulip's feature level whose form this is."""
+"""The Zulip feature level of this format."""
 
 
 def write(
@@ -36,7 +36,7 @@ def write(
     host: str,
     progress: Progress,
 ) -> tuple[int, list[str]]:
-    """Write everything in scope. Return the number of messages, and the missing files."""
+    """Write everything in scope. Return the number of messages, and the names of missing files."""
     clients, recipients = Clients(), Recipients(scope)
     stats: dict[str, Any] = {}
     with archive.temporary_file() as reactions, archive.temporary_file() as submessages:
@@ -57,7 +57,7 @@ def write(
                 for name, rows in part.tables():
                     tables.table(name, rows)
             tables.encoded("zerver_reaction", _lines(reactions))
-            # Zulip has such rows, but neither exports nor imports them. Tertulia imports them.
+            # Zulip has these rows, but neither exports nor imports them. Tertulia imports them.
             tables.encoded("zerver_submessage", _lines(submessages))
             tables.table("zerver_client", clients.rows())
         stats["realm"] = tables.counts

@@ -1,4 +1,4 @@
-"""Uploaded files and pictures in Zulip's form: each directory with a `records.json`."""
+"""Uploaded files and pictures in Zulip's format: each directory with a `records.json`."""
 
 import mimetypes
 from typing import Any
@@ -16,15 +16,27 @@ class FileDirectories:
 
     def __init__(self, scope: ExportScope, archive: ExportArchive, uploaded: UploadedFiles) -> None:
         self._state = scope.state
+        self._scope = scope
         self._archive = archive
         self._uploaded = uploaded
         self.counts: dict[str, int] = {}
         """Records by directory."""
 
     def write_attachments(self, tables: TableFile) -> None:
-        tables.table("zerver_attachment", map(self._attachment, self._uploaded.included))
+        channels = {None, *self._scope.channel_ids}
+        # Zulip deletes files that nothing links.
+        scheduled: dict[int, list[int]] = {}
+        for message in sorted(self._state.scheduled_messages, key=lambda message: message.id):
+            if self._scope.shares(message.user_id) and message.channel_id in channels:
+                for attachment in self._state.uploads.linked_files(message.content):
+                    scheduled.setdefault(attachment.id, []).append(message.id)
+        included = self._uploaded.included
+        tables.table(
+            "zerver_attachment",
+            (self._attachment(file, scheduled.get(file.attachment.id, [])) for file in included),
+        )
 
-    def _attachment(self, included: IncludedFile) -> dict[str, Any]:
+    def _attachment(self, included: IncludedFile, scheduled: list[int]) -> dict[str, Any]:
         attachment = included.attachment
         channels = [self._state.channels[channel_id] for channel_id in included.channel_ids]
         return {
@@ -39,7 +51,7 @@ class FileDirectories:
             "is_realm_public": any(not channel.is_private for channel in channels),
             "is_web_public": any(channel.is_web_public for channel in channels),
             "messages": included.message_ids,
-            "scheduled_messages": [],
+            "scheduled_messages": scheduled,
         }
 
     async def write(self, progress: Progress) -> None:
@@ -63,7 +75,7 @@ class FileDirectories:
         for user in sorted(self._state.users, key=lambda user: user.id):
             if user.avatar_source != "U" or not user.avatar_file:
                 continue
-            places = pictures.avatar_places(user.avatar_file)
+            places = pictures.avatar_paths(user.avatar_file)
             for place, ending in zip(places, ("png", "original"), strict=True):
                 path = f"{REALM}/{user.avatar_file}.{ending}"
                 size = await self._uploaded.add_picture(f"avatars/{path}", place)
@@ -79,7 +91,7 @@ class FileDirectories:
     async def _write_emoji(self) -> None:
         records = []
         for emoji in sorted(self._state.custom_emoji, key=lambda emoji: emoji.id):
-            place = pictures.emoji_place(emoji.file)
+            place = pictures.emoji_path(emoji.file)
             for ending in ("", ".original"):
                 path = f"{REALM}/emoji/images/{emoji.file}{ending}"
                 if await self._uploaded.add_picture(f"emoji/{path}", place) is not None:
@@ -110,7 +122,7 @@ class FileDirectories:
         return {
             "realm_id": REALM,
             "user_profile_id": user_id,
-            # Their addresses are with the accounts.
+            # Their addresses are in the accounts.
             "user_profile_email": "",
             "s3_path": path,
             "path": path,

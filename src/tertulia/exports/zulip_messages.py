@@ -1,6 +1,7 @@
-"""Messages in Zulip's form: files of 1,000, with a row for each person who received one."""
+"""Messages in Zulip's format: files with 1,000 messages each, and a row for each recipient of a
+message."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, BinaryIO, Final
 
 import msgspec
@@ -28,11 +29,44 @@ from tertulia.store.message_details import NO_DETAILS, MessageDetails
 from tertulia.store.transfer import Progress
 
 PER_FILE: Final = 1000
+MOST_KEPT: Final = 100_000
+"""The most recipients whose rows are kept for the next messages. A row takes about 500 bytes."""
+_MESSAGE: Final = b"@"
+"""The placeholder for a message's ID in rows, which otherwise have only names and numbers."""
 _encode = msgspec.json.Encoder().encode
 
 
+class _UsualRows:
+    """The cached rows of messages with the same recipients and flags, read and unread. Making them
+    for each message would take most of the export's time."""
+
+    def __init__(self, user_ids: Sequence[int], mask: int, digits: int) -> None:
+        self._user_ids = user_ids  # Keeps the list alive, so that no other gets its id().
+        self._read = [_row(user_id, mask | READ, digits) for user_id in user_ids]
+        self._unread = [_row(user_id, mask, digits) for user_id in user_ids]
+        self._last: tuple[Collection[int], bytes] | None = None
+
+    def joined(self, unread: Collection[int]) -> bytes:
+        """Return the rows for a message that the people in `unread` haven't read."""
+        if self._last is not None and self._last[0] is unread:
+            return self._last[1]
+        rows = self._read
+        if unread:
+            pairs = zip(self._user_ids, rows, self._unread, strict=True)
+            rows = [new if user_id in unread else read for user_id, read, new in pairs]
+        joined = ",".join(rows).encode()
+        self._last = unread, joined
+        return joined
+
+
+def _row(user_id: int, mask: int, digits: int) -> str:
+    """Return a row. Its ID is the message's ID followed by the user's."""
+    number = f"@{user_id:0{digits}}"
+    return f'{{"id":{number},"user_profile":{user_id},"message":@,"flags_mask":{mask}}}'
+
+
 class MessageFiles:
-    """Writes the messages, and collects their reactions."""
+    """Writes the messages, and collects their reactions and submessages."""
 
     def __init__(
         self,
@@ -44,7 +78,7 @@ class MessageFiles:
         reactions: BinaryIO,
         submessages: BinaryIO,
     ) -> None:
-        """`reactions` and `submessages` get a row per line."""
+        """`reactions` and `submessages` receive one row per line."""
         self._scope = scope
         self._recipients = recipients
         self._clients = clients
@@ -60,7 +94,10 @@ class MessageFiles:
         realm = scope.state.realm
         policy = realm.message_edit_history_visibility_policy
         self._history = "all" if scope.kind is not ExportKind.PUBLIC else policy
-        self._beginnings: dict[int, str] = {}
+        self._digits = len(str(max(user.id for user in scope.state.users)))
+        self._usual: dict[tuple[int, int], _UsualRows] = {}
+        """By the id() of a list of recipients, and flags."""
+        self._usual_users = 0
 
     def write(self, progress: Progress) -> None:
         total = queries.count_messages(self._connection)
@@ -90,7 +127,7 @@ class MessageFiles:
                     for message in page
                 ),
             )
-            # A message's rows are joined already, so they're counted here.
+            # A message's rows are already joined, so they're counted here.
             first = self._rows
             rows = map(self._received, self._readers.of(page))
             tables.encoded("zerver_usermessage", filter(None, rows))
@@ -125,7 +162,7 @@ class MessageFiles:
         }
 
     def _edits(self, details: MessageDetails) -> Iterator[dict[str, Any]]:
-        """Yield the edits as Zulip has them, newest first."""
+        """Yield the edits in Zulip's format, newest first."""
         if self._history == "none":
             return
         for edit in details.edits:
@@ -139,7 +176,7 @@ class MessageFiles:
                 }
             if edit.was_channel_id is not None:
                 if edit.was_channel_id not in self._scope.channel_ids:
-                    # What was written there isn't included either.
+                    # The previous texts there aren't included either.
                     if len(result) > 2:
                         yield result
                     return
@@ -157,16 +194,31 @@ class MessageFiles:
 
     def _received(self, item: Received) -> bytes:
         """Return the rows of a message, joined by commas."""
-        message_id, number, beginnings = item.message.id, self._rows, self._beginnings
-        always = DIRECT if item.message.channel_id is None else 0
-        received = WILDCARD if item.message.mentions_all else 0
+        message = item.message
+        self._rows += len(item.user_ids)
+        always = DIRECT if message.channel_id is None else 0
+        received = WILDCARD if message.mentions_all else 0
+        if item.flags or item.others or item.moved:
+            rows = self._flagged_rows(item, always, received)
+        else:
+            rows = self._usual_rows(item.user_ids, always | received).joined(item.unread)
+        return rows.replace(_MESSAGE, b"%d" % message.id)
+
+    def _usual_rows(self, user_ids: Sequence[int], mask: int) -> "_UsualRows":
+        key = id(user_ids), mask
+        rows = self._usual.get(key)
+        if rows is None:
+            self._usual_users += len(user_ids)
+            if self._usual_users > MOST_KEPT:
+                self._usual.clear()
+                self._usual_users = len(user_ids)
+            rows = self._usual[key] = _UsualRows(user_ids, mask, self._digits)
+        return rows
+
+    def _flagged_rows(self, item: Received, always: int, received: int) -> bytes:
         flags, unread, others, moved = item.flags, item.unread, item.others, item.moved
         parts = []
         for user_id in item.user_ids:
-            number += 1
-            beginning = beginnings.get(user_id)
-            if beginning is None:
-                beginning = beginnings[user_id] = f',"user_profile":{user_id},"message":'
             mask = always if user_id in unread else always | READ
             if user_id not in others:
                 mask |= received
@@ -174,8 +226,7 @@ class MessageFiles:
                 mask |= HISTORICAL
             if user_id in flags:
                 mask |= FLAGS[flags[user_id]]
-            parts.append(f'{{"id":{number}{beginning}{message_id},"flags_mask":{mask}}}')
-        self._rows = number
+            parts.append(_row(user_id, mask, self._digits))
         return ",".join(parts).encode()
 
     def _write_parts(self, details: MessageDetails) -> None:

@@ -1,4 +1,4 @@
-"""The IDs, names, and numbers of Zulip's form that differ from ours."""
+"""The IDs, names, and numbers in Zulip's format that differ from Tertulia's."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
@@ -53,15 +53,15 @@ REACTION_KINDS: Final[Mapping[EmojiKind, str]] = {
 PERSON, CHANNEL, DIRECT_GROUP = 1, 2, 3
 """Kinds of recipients."""
 DIRECT_TOPIC: Final = "\x07"
-"""What direct messages have as topic."""
+"""The topic of direct messages in Zulip's format."""
 SYSTEM_BOTS: Final[Mapping[int, str]] = {
     1: "notification-bot@zulip.com",
     2: "welcome-bot@zulip.com",
     3: "emailgateway@zulip.com",
 }
-"""Addresses of Zulip's own bots, by the ID of ours."""
+"""Addresses of Zulip's own bots, by the ID of Tertulia's."""
 READ, WILDCARD, HISTORICAL, DIRECT = 1, 16, 1024, 2048
-"""Flags of a message's reader."""
+"""Bits of a reader's flags on a message."""
 _FLAGS: Final = (
     (Flag.STARRED, 2),
     (Flag.COLLAPSED, 4),
@@ -72,14 +72,14 @@ _FLAGS: Final = (
     (Flag.RECORD, HISTORICAL),
 )
 FLAGS: Final = tuple(sum(bit for flag, bit in _FLAGS if flags & flag) for flags in range(128))
-"""Zulip's flags for each combination of ours."""
+"""Zulip's flags for each combination of Tertulia's."""
 _PERSONAL: Final = tuple(
     (name, PERSONAL_SETTINGS.get(name, name)) for name in declared_settings(PersonalSettings)
 )
 
 
 def settings_columns(settings: PersonalSettings) -> dict[str, Any]:
-    """Return personal settings as columns."""
+    """Return personal settings as columns of a row."""
     values = ((column, getattr(settings, name)) for name, column in _PERSONAL)
     return {name: value.value if isinstance(value, Enum) else value for name, value in values}
 
@@ -112,7 +112,7 @@ class Recipients:
         return self._groups[conversation.id]
 
     def direct(self, user_id: int, others: Iterable[int]) -> int:
-        """Return the recipient of what a user writes to others: a scheduled message or a draft."""
+        """Return the recipient of a scheduled message or a draft from a user to others."""
         members = tuple(sorted({user_id, *others}))
         if len(members) > 2:
             return self._by_members[members]
@@ -137,7 +137,7 @@ class Recipients:
 
 
 def _intended_groups(scope: ExportScope) -> Iterator[DirectConversation]:
-    """Yield the groups of people that have only scheduled messages or drafts so far."""
+    """Yield the groups of people with scheduled messages or drafts, but no messages yet."""
     state = scope.state
     scheduled = (
         message for message in state.tables["scheduled_messages"] if message.channel_id is None
@@ -156,13 +156,13 @@ def _intended_groups(scope: ExportScope) -> Iterator[DirectConversation]:
 
 
 def other_of(members: Iterable[int], user_id: int) -> int:
-    """Return the other person of a direct conversation; the person alone for notes."""
+    """Return the other person of a direct conversation, or the user if they're alone."""
     return next((member_id for member_id in members if member_id != user_id), user_id)
 
 
 class Groups:
-    """The IDs of user groups: ours, and one for each permission that people or several groups
-    hold, which have no name."""
+    """The IDs of user groups: Tertulia's, and unnamed ones for permissions that people or several
+    groups hold."""
 
     def __init__(self, known: Iterable[int]) -> None:
         self._last = max(known, default=0)

@@ -1,4 +1,4 @@
-"""People and bots in Zulip's form, with their private data if it's included."""
+"""People and bots in Zulip's format, with their private data where it's included."""
 
 import itertools
 import secrets
@@ -25,11 +25,11 @@ from tertulia.store import bots, queries
 from tertulia.store.database import Connection
 
 _SEND_LATER, _REMIND = 1, 2
-"""Kinds of scheduled messages."""
+"""Delivery types of scheduled messages."""
 
 
 class PeopleTables:
-    """Makes the rows of people and what belongs to them."""
+    """Makes the rows of people and their records."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class PeopleTables:
         connection: Connection,
         host: str,
     ) -> None:
-        """`host` is that of addresses that stand in for hidden ones."""
+        """`host` is used for the placeholders of hidden addresses."""
         self._scope = scope
         self._state = scope.state
         self._recipients = recipients
@@ -67,7 +67,7 @@ class PeopleTables:
         yield "zerver_usertopic", self._topics()
         yield "zerver_savedsnippet", map(_snippet, self._own("snippets"))
         yield "zerver_navigationview", map(_view, self._own("navigation_views"))
-        # Zulip has such rows, but neither exports nor imports them. Tertulia imports them.
+        # Zulip has these rows, but neither exports nor imports them. Tertulia imports them.
         yield "zerver_draft", map(self._draft, self._own("drafts"))
         scheduled = [self._scheduled(value) for value in self._own("scheduled_messages")]
         first = max((row["id"] for row in scheduled), default=0) + 1
@@ -76,7 +76,7 @@ class PeopleTables:
         yield "zerver_scheduledmessage", (row for row in rows if row["recipient"] is not None)
 
     def _own(self, table: str) -> list[Any]:
-        """Return the records of a table whose owners share private data."""
+        """Return the table's records whose owners share private data."""
         records = self._state.tables[table]
         result = (record for record in records if self._scope.shares(record.user_id))
         return sorted(result, key=records.noun.key_of)
@@ -132,8 +132,8 @@ class PeopleTables:
         return channel_id if channel_id in self._scope.channel_ids else None
 
     def _settings(self, user: User) -> PersonalSettings:
-        """Return the account's settings; of people who don't share them, only those that say how
-        their data is treated."""
+        """Return the account's settings. For people who don't share them, only the settings that
+        say how their data is treated."""
         settings = self._state.settings.get(user.id) or PersonalSettings(user_id=user.id)
         if self._scope.shares(user.id):
             return settings
@@ -300,7 +300,7 @@ class PeopleTables:
             "read_by_sender": scheduled.read_by_sender,
             "delivered": False,
             "delivered_message": None,
-            "has_attachment": False,
+            "has_attachment": bool(self._state.uploads.linked_files(scheduled.content)),
             "failed": scheduled.failed,
             "failure_message": None,
             "delivery_type": _SEND_LATER,
@@ -359,6 +359,6 @@ def _service(number: int, user: User, name: str, url: str, interface: int) -> di
         "name": name,
         "user_profile": user.id,
         "base_url": url,
-        "token": "",  # A secret. The other server makes a new one.
+        "token": "",  # It's secret, and the other server creates its own.
         "interface": int(interface),
     }

@@ -1,4 +1,4 @@
-"""The organization in Zulip's form: settings, groups, channels, and lists."""
+"""The organization in Zulip's format: settings, groups, channels, and lists."""
 
 import hashlib
 import itertools
@@ -24,7 +24,7 @@ from tertulia.model.settings import Permission, declared_settings
 
 Rows = Iterable[dict[str, Any]]
 _SUBSCRIBED, _SUBSCRIBED_AGAIN, _UNSUBSCRIBED = 301, 302, 303
-"""Events of the audit log."""
+"""Types of events in the audit log."""
 _SUBSCRIPTION_SETTINGS: Final = (
     *("desktop_notifications", "audible_notifications", "push_notifications"),
     *("email_notifications", "wildcard_mentions_notify"),
@@ -34,8 +34,8 @@ _NO_GROUP: Final = SYSTEM_GROUPS[0].id
 
 
 class RealmTables:
-    """Makes the rows of the organization's tables. Groups come last, because permissions of the
-    others make unnamed ones."""
+    """Makes the rows of the organization's tables. Groups come last, because permissions in other
+    tables create unnamed groups."""
 
     def __init__(self, scope: ExportScope, recipients: Recipients) -> None:
         self._scope = scope
@@ -225,7 +225,8 @@ class RealmTables:
             }
 
     def _audit_log(self) -> Rows:
-        """Yield when people were subscribed: it says which messages they received."""
+        """Yield the events of subscribing and unsubscribing, which show the messages that people
+        received."""
         numbers = itertools.count(1)
         for channel in self._scope.channels:
             for subscription in self._scope.subscriptions(channel.id):
@@ -243,7 +244,7 @@ class RealmTables:
     ) -> dict[str, Any]:
         return {
             "id": number,
-            # When it was isn't known, but the order is.
+            # The time isn't known, but the order is.
             "event_time": channel.created_at + number / 1_000_000,
             "backfilled": True,
             "extra_data": {},
@@ -302,7 +303,7 @@ class RealmTables:
         }
 
     def _memberships(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Return the direct members of all groups: people, and groups."""
+        """Return the direct members of all groups: users, and subgroups."""
         direct_members = self._state.memberships.direct_members
         members = [
             (group.id, user_id)
@@ -331,7 +332,7 @@ class RealmTables:
 
 
 def _system_permission(_: Any) -> int:
-    # Nobody manages system groups, whatever their records say.
+    # System groups can't be managed, whatever their records say.
     return _NO_GROUP
 
 

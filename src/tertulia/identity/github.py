@@ -1,4 +1,4 @@
-"""GitHub's OAuth, which isn't OpenID Connect: people are asked for by its API."""
+"""GitHub's OAuth. It isn't OpenID Connect, so people are looked up with GitHub's API."""
 
 import hashlib
 from base64 import urlsafe_b64encode
@@ -8,13 +8,13 @@ from urllib.parse import urlencode, urlsplit
 
 from tertulia.identity.provider import (
     AuthorizationRequest,
-    LogoutThere,
     NotProven,
+    ProviderLogout,
+    ProviderSignIn,
     ProviderWeb,
-    SignedInThere,
 )
 from tertulia.model.identities import ProvenIdentity
-from tertulia.service.sign_in_methods import GithubMethod
+from tertulia.service.provider_methods import GithubMethod
 
 
 class Github:
@@ -44,7 +44,7 @@ class Github:
 
     async def signed_in(
         self, request: AuthorizationRequest, answer: Mapping[str, str]
-    ) -> SignedInThere:
+    ) -> ProviderSignIn:
         form = {
             "client_id": self._method.client_id,
             "client_secret": self._secret(),
@@ -64,10 +64,10 @@ class Github:
         wanted = {organization.lower() for organization in self._method.organizations}
         if wanted and wanted.isdisjoint(groups or ()):
             raise NotProven(f"{user.get('login')} isn't a member of an allowed organization")
-        return SignedInThere(
+        return ProviderSignIn(
             identity=ProvenIdentity(
                 method=self._method.name,
-                # A login can be changed, and then taken by someone else.
+                # A user name can change, and then be taken by someone else.
                 subject=self._method.subject(str(user["id"])),
                 address=address,
                 is_address_verified=bool(address),
@@ -79,7 +79,7 @@ class Github:
     async def logout_url(self, back: str) -> str:
         return ""
 
-    async def logged_out(self, token: str) -> LogoutThere:
+    async def logged_out(self, token: str) -> ProviderLogout:
         raise NotProven("GitHub doesn't send logout tokens")
 
     async def check(self) -> str:
@@ -102,7 +102,7 @@ class Github:
         return await self._web.get(self._api + path, headers)
 
     async def _address(self, token: str) -> str:
-        """The primary address if it's verified; otherwise empty."""
+        """Return the primary address, or an empty text if it isn't verified."""
         response = await self._asked("/user/emails", token)
         for value in response if isinstance(response, list) else ():
             if (
@@ -114,7 +114,8 @@ class Github:
         return ""
 
     async def _groups(self, token: str) -> frozenset[str]:
-        """The person's organizations, and their teams as `organization/team`, in lowercase."""
+        """Return the person's organizations, and their teams as `organization/team`, in
+        lowercase."""
         organizations = await self._asked("/user/orgs?per_page=100", token)
         teams = await self._asked("/user/teams?per_page=100", token)
         result = {str(organization["login"]).lower() for organization in organizations}

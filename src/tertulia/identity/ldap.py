@@ -15,7 +15,7 @@ from msgspec import Struct
 from tertulia.model.errors import Unavailable
 from tertulia.model.identities import ProvenIdentity
 from tertulia.service.config import Config
-from tertulia.service.sign_in_methods import LdapMethod
+from tertulia.service.directory_methods import LdapMethod
 from tertulia.store import authorities
 
 if TYPE_CHECKING:
@@ -25,30 +25,30 @@ logger = logging.getLogger("tertulia.sign_in")
 
 CONNECT_SECONDS: Final = 5
 ANSWER_SECONDS: Final = 10
-"""How long the directory may take for one answer."""
-AT_ONCE: Final = 4
-"""Sign-ins that ask the directory at the same time."""
+"""Timeout for one response of the directory."""
+MAX_CONCURRENT: Final = 4
+"""Concurrent sign-ins that query the directory."""
 WAIT_SECONDS: Final = 15.0
-"""How long others wait for their turn."""
+"""How long other sign-ins wait for their turn."""
 MAX_PICTURE: Final = 1024 * 1024
-"""Larger pictures, in bytes, are ignored."""
+"""Largest picture, in bytes. Larger ones are ignored."""
 _MAX_LOGIN: Final = 254
 _PAGE: Final = 500
-"""People in one answer."""
+"""Entries in one response."""
 _DISABLED: Final = 2
 """The bit of `userAccountControl` in Active Directory."""
 _STATES: Final = ("userAccountControl", "accountExpires", "nsAccountLock", "modifyTimestamp")
-"""What says whether an account can be used, in Active Directory, and in FreeIPA and 389 Directory
-Server; and when the entry changed."""
+"""The attributes that say whether an account can be used, in Active Directory, FreeIPA, and 389
+Directory Server, and when the entry changed."""
 _FILETIME_EPOCH: Final = 11_644_473_600
-"""UNIX time 0 in seconds of Active Directory's time, which begins in 1601."""
+"""UNIX time 0 in seconds of Active Directory's time, which starts in 1601."""
 _WRONG_PASSWORD: Final = frozenset({19, 49, 53})
-"""Results of a bind: a lockout, wrong credentials, and a server that is unwilling, for example
-because the password has expired."""
+"""Results of a bind that count as a wrong password: a lockout, wrong credentials, and "unwilling to
+perform", for example because the password has expired."""
 
 
 class DirectoryDown(Unavailable):
-    """The directory doesn't respond, or not as it should."""
+    """The directory doesn't respond, or responds with an error."""
 
     def __init__(self, method: LdapMethod, reason: str) -> None:
         super().__init__(
@@ -66,9 +66,9 @@ class LdapPerson(Struct, frozen=True, kw_only=True):
     """The entry's distinguished name."""
     is_active: bool
     changed_at: str = ""
-    """When the entry changed, as the directory writes it; may be empty."""
+    """When the entry changed, in the directory's format; may be empty."""
     picture: bytes = b""
-    """Only of people who sign in."""
+    """The person's picture, only after they signed in."""
 
 
 class Directories:
@@ -76,11 +76,11 @@ class Directories:
 
     def __init__(self, config: Config) -> None:
         self.methods = tuple(method for method in config.sign_in if isinstance(method, LdapMethod))
-        self._free = asyncio.Semaphore(AT_ONCE)
+        self._free = asyncio.Semaphore(MAX_CONCURRENT)
 
     async def signed_in(self, login: str, password: str) -> tuple[LdapMethod, LdapPerson] | None:
         """Return the person with this name or address and password, from the first directory that
-        has them; None if there is none. Raises Unavailable if a directory can't be asked."""
+        has them; None if there is no match. Raises Unavailable if a directory can't be queried."""
         if not (login.strip() and password) or len(login) > _MAX_LOGIN:
             return None
         for method in self.methods:
@@ -115,7 +115,7 @@ def signed_in(method: LdapMethod, login: str, password: str) -> LdapPerson | Non
                 logger.warning("a name isn't unique in the directory", extra={"fields": fields})
             return None
         (entry,) = entries
-        # A bind without a password succeeds for everyone.
+        # Directories accept a bind without a password for every name.
         if not password or not _is_password(method, entry["dn"], password):
             return None
         person = _person(connection, method, entry)
@@ -123,7 +123,7 @@ def signed_in(method: LdapMethod, login: str, password: str) -> LdapPerson | Non
 
 
 def people(method: LdapMethod) -> list[LdapPerson]:
-    """Return everyone in the directory. Blocks. Raises DirectoryDown."""
+    """Return all people in the directory. Blocks. Raises DirectoryDown."""
     with _opened(method) as connection:
         result = (
             _person(connection, method, entry, with_picture=False)
@@ -144,13 +144,14 @@ def _picture(connection: "ldap3.Connection", method: LdapMethod, dn: str) -> byt
 
     name = method.picture_attribute
     if not connection.search(dn, "(objectClass=*)", ldap3.BASE, attributes=[name]):
-        return b""  # The person has gone in the meantime.
+        return b""  # The person was deleted in the meantime.
     raw = {key.lower(): values for key, values in connection.response[0]["raw_attributes"].items()}
     return _usable_picture(_first(raw, name))
 
 
 def check(method: LdapMethod) -> str:
-    """Ask the directory, and return what it said in a few words. Blocks. Raises DirectoryDown."""
+    """Query the directory, and return a short summary of the result. Blocks. Raises
+    DirectoryDown."""
     with _opened(method) as connection:
         first = next(_entries(connection, method, method.people, with_picture=False), None)
     if first is None:
@@ -160,7 +161,7 @@ def check(method: LdapMethod) -> str:
 
 @contextmanager
 def _opened(method: LdapMethod) -> "Iterator[ldap3.Connection]":
-    """A connection that can search."""
+    """Yield a connection that can search."""
     from ldap3.core.exceptions import LDAPException
 
     try:
@@ -176,12 +177,12 @@ def _opened(method: LdapMethod) -> "Iterator[ldap3.Connection]":
 
 
 def _connection(method: LdapMethod, name: str, password: str) -> "ldap3.Connection":
-    """An open, encrypted connection that isn't bound yet."""
+    """Return an open, encrypted connection that isn't bound yet."""
     import ldap3
     from ldap3.core.tls import Tls
 
     class Verified(Tls):  # type: ignore[misc]  # It has no types.
-        """TLS with the server's own rules about whom to trust."""
+        """TLS with this server's own trust settings."""
 
         def wrap_socket(self, connection: Any, do_handshake: bool = False) -> None:
             connection.socket = authorities.client_context().wrap_socket(
@@ -275,7 +276,7 @@ def _person(
     *,
     with_picture: bool = True,
 ) -> LdapPerson | None:
-    """Return the person; None for an entry without an ID."""
+    """Return the person, or None for an entry without an ID."""
     raw = entry["raw"]
     known_by = _first(raw, method.id_attribute)
     if not known_by:
@@ -285,7 +286,7 @@ def _person(
             method=method.name,
             subject=_id_text(method.id_attribute, known_by),
             address=_text(_first(raw, method.address_attribute)),
-            # The directory belongs to the operator.
+            # The operator controls the directory, so its addresses are trusted.
             is_address_verified=True,
             full_name=_text(_first(raw, method.name_attribute)),
             groups=_groups(connection, method, entry),
@@ -313,8 +314,7 @@ def _usable_picture(picture: bytes) -> bytes:
 def _groups(
     connection: "ldap3.Connection", method: LdapMethod, entry: Mapping[str, Any]
 ) -> frozenset[str]:
-    """Return the person's groups, by distinguished name and by the name in it, as far as they
-    matter here."""
+    """Return the person's groups that matter here, by distinguished name and by the name in it."""
     matter = {*method.roles.values(), *method.groups.values()}
     if not matter:
         return frozenset()
@@ -329,7 +329,8 @@ def _groups(
 
 
 def _own_name(dn: str) -> str:
-    """The first name of a distinguished name: `staff` for `cn=staff,ou=groups,dc=example`."""
+    """Return the first name in a distinguished name: `staff` for
+    `cn=staff,ou=groups,dc=example`."""
     from ldap3.core.exceptions import LDAPException
     from ldap3.utils.dn import parse_dn
 

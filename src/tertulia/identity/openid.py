@@ -15,21 +15,15 @@ from tertulia.identity.provider import (
     LOGOUT_TOKEN_SECONDS,
     AuthorizationRequest,
     Claims,
-    LogoutThere,
     NotProven,
     ProviderDown,
+    ProviderLogout,
+    ProviderSignIn,
     ProviderWeb,
-    SignedInThere,
 )
 from tertulia.model.identities import ProvenIdentity
-from tertulia.service.sign_in_methods import (
-    AppleMethod,
-    GitlabMethod,
-    GoogleMethod,
-    OidcMethod,
-    SignInMethod,
-    file_text,
-)
+from tertulia.service.provider_methods import AppleMethod, GitlabMethod, GoogleMethod, OidcMethod
+from tertulia.service.sign_in_methods import SignInMethod, file_text
 
 if TYPE_CHECKING:
     from joserfc.jwk import KeySet
@@ -40,23 +34,23 @@ ALGORITHMS: Final = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     *("ES256", "ES384", "ES512", "EdDSA", "Ed25519"),
 )
-"""Only signatures with a public key: the client's secret, which several people may know, signs
-nothing."""
+"""Accepted signature algorithms: only those with a public key, because several people may know the
+client's secret."""
 CLOCK_SKEW: Final = 60
 """Accepted difference between the provider's clock and this server's, in seconds."""
 DISCOVERY_SECONDS: Final = 3600.0
-"""How long the provider's description of itself is used."""
+"""How long the provider's metadata is cached."""
 KEYS_SECONDS: Final = 3600.0
-"""How long the provider's keys are used."""
+"""How long the provider's keys are cached."""
 DOWN_SECONDS: Final = 5.0
-"""How long a provider that doesn't respond isn't asked again."""
+"""How long a provider that didn't respond isn't queried again."""
 REFETCH_SECONDS: Final = 10.0
-"""How long an unknown key doesn't make this server fetch the keys again."""
+"""How long unknown keys don't cause another request for the provider's keys."""
 SECRET_SECONDS: Final = 300
 """Lifetime of a signed client secret."""
 MAX_TOKEN: Final = 64 * 1024
 MAX_VALUES: Final = 10_000
-"""Values of the groups claim that are considered."""
+"""The most values of the groups claim that are used."""
 LOGOUT_EVENT: Final = "http://schemas.openid.net/event/backchannel-logout"
 
 
@@ -67,7 +61,7 @@ class OpenidSettings(Struct, frozen=True, kw_only=True):
     issuer: str
     client_id: str
     secret: Callable[[float], str]
-    """Returns the client's secret at that UNIX time; empty for a public client. Raises OSError,
+    """Returns the client's secret at this UNIX time; empty for a public client. Raises OSError,
     ValueError."""
     scopes: str = "openid email profile"
     groups_claim: str = ""
@@ -75,11 +69,11 @@ class OpenidSettings(Struct, frozen=True, kw_only=True):
     domain: str = ""
     """The Google Workspace domain that people must belong to; empty for any."""
     parameters: Mapping[str, str] = {}
-    """More parameters of the authorization request."""
+    """Additional parameters of the authorization request."""
 
 
 def settings_of(method: SignInMethod) -> OpenidSettings:
-    """Return the registration that a method declares."""
+    """Return the registration that a method configures."""
     match method:
         case OidcMethod():
             return OpenidSettings(
@@ -137,7 +131,7 @@ def _apple_secret(method: AppleMethod, now: float) -> str:
 
 
 class _Metadata(Struct, frozen=True):
-    """What the provider says about itself."""
+    """The provider's metadata, as discovery returns it."""
 
     issuer: str
     authorization_endpoint: str
@@ -152,7 +146,7 @@ class _Metadata(Struct, frozen=True):
 
 
 class OpenidProvider:
-    """A provider that is found by its issuer's URL."""
+    """A provider that is discovered by its issuer's URL."""
 
     def __init__(
         self, settings: OpenidSettings, web: ProviderWeb, clock: Callable[[], float]
@@ -185,9 +179,9 @@ class OpenidProvider:
 
     async def signed_in(
         self, request: AuthorizationRequest, answer: Mapping[str, str]
-    ) -> SignedInThere:
+    ) -> ProviderSignIn:
         metadata = await self._described()
-        # Another provider's answer must not be taken for this one's (RFC 9207).
+        # A response of another provider must not be accepted as this one's (RFC 9207).
         named = answer.get("iss")
         if named is None and metadata.authorization_response_iss_parameter_supported:
             raise NotProven("the response doesn't name its issuer")
@@ -200,7 +194,7 @@ class OpenidProvider:
         claims = await self._claims(metadata, token, nonce=request.nonce)
         self._require_own(claims)
         claims = await self._with_userinfo(metadata, claims, tokens.get("access_token"))
-        return SignedInThere(identity=self._identity(claims, answer), session=_text(claims, "sid"))
+        return ProviderSignIn(identity=self._identity(claims, answer), session=_text(claims, "sid"))
 
     async def logout_url(self, back: str) -> str:
         metadata = await self._described()
@@ -209,7 +203,7 @@ class OpenidProvider:
         parameters = {"client_id": self._settings.client_id, "post_logout_redirect_uri": back}
         return _with_query(metadata.end_session_endpoint, parameters)
 
-    async def logged_out(self, token: str) -> LogoutThere:
+    async def logged_out(self, token: str) -> ProviderLogout:
         metadata = await self._described()
         claims = await self._claims(metadata, token)
         events = claims.get("events")
@@ -224,7 +218,7 @@ class OpenidProvider:
             raise NotProven("the logout token doesn't say who signed out")
         if subject:
             subject = self._settings.method.subject(subject)
-        return LogoutThere(token_id=token_id, subject=subject, session=session)
+        return ProviderLogout(token_id=token_id, subject=subject, session=session)
 
     async def check(self) -> str:
         self._metadata_until = self._down_until = 0.0
@@ -236,7 +230,7 @@ class OpenidProvider:
             raise self._web.down(f"the client's secret can't be used: {error}") from None
         return f"{metadata.issuer} responds, and has {count} {'key' if count == 1 else 'keys'}"
 
-    # What the provider says about itself
+    # The provider's metadata
 
     async def _described(self) -> _Metadata:
         async with self._busy:
@@ -246,8 +240,8 @@ class OpenidProvider:
             return self._metadata
 
     async def _asked(self, answer: Coroutine[Any, Any, T]) -> T:
-        """Return what the provider answers. Raises ProviderDown, without asking, shortly after it
-        didn't respond: not everyone should wait in turn for it."""
+        """Return the provider's response. Raises ProviderDown immediately for a while after the
+        provider didn't respond, so that not every sign-in waits for the timeout."""
         if self._down is not None and time.monotonic() < self._down_until:
             answer.close()
             raise self._down
@@ -320,7 +314,8 @@ class OpenidProvider:
         return tokens
 
     async def _claims(self, metadata: _Metadata, token: str, nonce: str | None = None) -> Claims:
-        """Return the claims of a token that the provider signed for this client, valid now."""
+        """Return the claims of a token that the provider signed for this client and that is valid
+        now."""
         from joserfc import jwt
         from joserfc.errors import InvalidKeyIdError, JoseError
 
@@ -334,7 +329,7 @@ class OpenidProvider:
             try:
                 decoded = jwt.decode(token, keys, algorithms=algorithms)
             except InvalidKeyIdError:
-                # The provider signs with a new key.
+                # The provider may sign with a new key.
                 keys = await self._keys_younger_than(metadata, REFETCH_SECONDS)
                 decoded = jwt.decode(token, keys, algorithms=algorithms)
             expected: dict[str, Any] = {
@@ -365,10 +360,13 @@ class OpenidProvider:
             raise NotProven(f"the account isn't in the domain {self._settings.domain}")
 
     async def _with_userinfo(self, metadata: _Metadata, claims: Claims, token: Any) -> Claims:
-        """Add what the ID token lacks."""
+        """Add the claims that the ID token lacks."""
         rules = self._settings.method
         lacks_groups = bool(rules.roles or rules.groups) and self._values(claims) is None
-        is_whole = "email" in claims and "name" in claims and not lacks_groups
+        needed = {"email", "name"}
+        if not self._settings.trusts_addresses:
+            needed.add("email_verified")
+        is_whole = needed <= claims.keys() and not lacks_groups
         if is_whole or not metadata.userinfo_endpoint or not isinstance(token, str):
             return claims
         result = await self._web.get(
@@ -376,6 +374,8 @@ class OpenidProvider:
         )
         if not isinstance(result, dict) or result.get("sub") != claims["sub"]:
             raise NotProven("the user info is about someone else")
+        if "email" in claims and result.get("email") != claims["email"]:
+            result = {**result, "email_verified": False}  # The status belongs to another address.
         return {**result, **claims}
 
     # The person
@@ -393,8 +393,8 @@ class OpenidProvider:
         )
 
     def _values(self, claims: Claims) -> frozenset[str] | None:
-        """The values of the claim for groups. `realm_access.roles` is a path into objects, if no
-        claim has this name."""
+        """Return the values of the groups claim. If no claim has its name, a name such as
+        `realm_access.roles` is a path into objects."""
         name = self._settings.groups_claim
         result: Any = claims.get(name) if name else None
         if result is None and "." in name:
@@ -423,7 +423,8 @@ def _name(claims: Claims) -> str:
 
 
 def _apple_name(answer: Mapping[str, str]) -> str:
-    """The name that Apple sends with the first sign-in, outside of the token. It's only a name."""
+    """Return the name that Apple sends with the first sign-in, outside the token. It isn't signed,
+    but it's only a name."""
     try:
         decoded = msgspec.json.decode(answer.get("user", "{}"))
         name = decoded["name"]

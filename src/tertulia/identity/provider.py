@@ -1,4 +1,4 @@
-"""What an identity provider does, and requests to one."""
+"""The interface of identity providers, and requests to them."""
 
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
@@ -15,78 +15,78 @@ from tertulia.outbound.http_responses import NotFetched, WebResponse
 SECONDS: Final = 10.0
 """Timeout of one request to a provider."""
 LOGOUT_TOKEN_SECONDS: Final = 3600
-"""How long a logout token is accepted, and remembered, so that it counts once."""
+"""How long a logout token is accepted, and remembered so that it counts once."""
 MAX_RESPONSE: Final = 1024 * 1024
-"""Longest response of a provider, in bytes."""
+"""Largest response of a provider, in bytes."""
 Claims = Mapping[str, Any]
-"""What a provider says about a person, a token, or itself."""
+"""A provider's statements about a person, a token, or itself."""
 
 
 class NotProven(Exception):
-    """The provider's answer doesn't prove who the person is. `str(error)` is for the log: it may
-    help an attacker."""
+    """The provider's response doesn't prove who the person is. `str(error)` is only for the log,
+    because it may help an attacker."""
 
 
 class ProviderDown(Unavailable):
-    """The provider doesn't respond, or not as it should."""
+    """The provider doesn't respond, or responds with an error."""
 
     def __init__(self, title: str, reason: str) -> None:
         """`reason` is for the log."""
         super().__init__(
-            f"{title} isn't responding. Try again in a few minutes, or sign in in another way."
+            f"{title} isn't responding. Try again in a few minutes, or sign in another way."
         )
         self.reason = reason
 
 
 class AuthorizationRequest(Struct, frozen=True, kw_only=True):
-    """One attempt to sign in, whose secrets only this server and the browser know."""
+    """One attempt to sign in. Its secrets are known only to this server and the browser."""
 
     state: str
     nonce: str
     verifier: str
-    """Of PKCE (RFC 7636)."""
+    """The code verifier of PKCE (RFC 7636)."""
     redirect_url: str
 
 
-class SignedInThere(Struct, frozen=True, kw_only=True):
+class ProviderSignIn(Struct, frozen=True, kw_only=True):
     """The result of a sign-in at a provider."""
 
     identity: ProvenIdentity
     session: str = ""
-    """The provider's ID of the session there, which its logout tokens name; may be empty."""
+    """The provider's ID of the session, which its logout tokens contain; may be empty."""
 
 
-class LogoutThere(Struct, frozen=True, kw_only=True):
-    """A provider's message that someone signed out there."""
+class ProviderLogout(Struct, frozen=True, kw_only=True):
+    """A provider's message that someone signed out at the provider."""
 
     token_id: str
-    """Unique; a token counts once."""
+    """Unique. Each token counts once."""
     subject: str = ""
     session: str = ""
-    """At least one of both is set."""
+    """The provider's ID of the session. At least one of the two fields is set."""
 
 
 class Provider(Protocol):
     """An identity provider. All methods raise ProviderDown."""
 
     async def url(self, request: AuthorizationRequest) -> str:
-        """Return where to send the browser."""
+        """Return the URL to redirect the browser to."""
 
     async def signed_in(
         self, request: AuthorizationRequest, answer: Mapping[str, str]
-    ) -> SignedInThere:
-        """Return who came back. `answer` are the parameters, whose `state` was checked. Raises
-        NotProven."""
+    ) -> ProviderSignIn:
+        """Return the person who signed in. `answer` are the parameters of the redirect back, whose
+        `state` has been checked. Raises NotProven."""
 
     async def logout_url(self, back: str) -> str:
-        """Return where to send the browser to sign out there, and then to `back`; empty if the
-        provider can't."""
+        """Return the URL that signs the browser out at the provider and then leads to `back`; empty
+        if the provider doesn't support this."""
 
-    async def logged_out(self, token: str) -> LogoutThere:
-        """Return what a logout token says. Raises NotProven."""
+    async def logged_out(self, token: str) -> ProviderLogout:
+        """Return the content of a logout token. Raises NotProven."""
 
     async def check(self) -> str:
-        """Ask the provider, and return what it said in a few words."""
+        """Query the provider, and return a short summary of the result."""
 
 
 class ProviderWeb:
@@ -106,13 +106,13 @@ class ProviderWeb:
     async def post(
         self, url: str, form: Mapping[str, str], headers: Mapping[str, str] | None = None
     ) -> Any:
-        """Return the JSON response to a form. Raises ProviderDown; and NotProven for an error that
-        the provider gives a reason for."""
+        """Return the JSON response to a form. Raises ProviderDown; or NotProven for an error for
+        which the provider gives a reason."""
         kind = {"Content-Type": "application/x-www-form-urlencoded"}
         return await self._json("POST", url, urlencode(form).encode(), kind | dict(headers or {}))
 
     async def document(self, url: str) -> bytes:
-        """Return what is at the URL. Raises ProviderDown."""
+        """Return the content at the URL. Raises ProviderDown."""
         response = await self._send("GET", url, b"", {"Accept": "*/*"})
         if response.status != 200:
             raise self.down(f"{url}: status {response.status}")

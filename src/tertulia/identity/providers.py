@@ -1,4 +1,4 @@
-"""The configured identity providers that people are sent to."""
+"""The configured identity providers that redirect the browser."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -8,40 +8,38 @@ from tertulia.identity.provider import NotProven, Provider, ProviderDown, Provid
 from tertulia.outbound.addresses import networks
 from tertulia.outbound.http_client import Web
 from tertulia.service.config import Config
-from tertulia.service.sign_in_methods import GithubMethod, SamlMethod, SignInMethod
+from tertulia.service.provider_methods import GithubMethod, SamlMethod
+from tertulia.service.sign_in_methods import SignInMethod
 
 if TYPE_CHECKING:
     from tertulia.identity.saml import SamlProvider
 
 _NETWORKS: Final = "0.0.0.0/0, ::/0"
-"""The operator sets the addresses, so they may be private, or this machine."""
+"""Allowed networks. The operator configures the addresses, so private ones and this machine are
+allowed."""
 
 
 class Providers:
     """The configured providers, each created at first use."""
 
     def __init__(self, config: Config, clock: Callable[[], float]) -> None:
-        self._methods = {method.name: method for method in config.sign_in}
+        self._methods = config.sign_in
         self._site = config.external_url
         self._clock = clock
         self._web: Web | None = None
         self._made: dict[str, Provider] = {}
         self._saml: dict[str, SamlProvider] = {}
 
-    def method(self, name: str) -> SignInMethod | None:
-        """The method with this name."""
-        return self._methods.get(name)
-
     def __getitem__(self, method: SignInMethod) -> Provider:
-        """The provider of a method that `IS_REDIRECTING`."""
+        """Return the provider of a method with `IS_REDIRECTING`."""
         if method.name not in self._made:
             self._made[method.name] = _made(method, self._web_of(method), self._clock)
         return self._made[method.name]
 
     def saml(self, method: SamlMethod) -> "SamlProvider":
-        """The provider of a method of this kind."""
+        """Return the provider of a SAML method."""
         if method.name not in self._saml:
-            from tertulia.identity.saml import SamlProvider  # Only if used.
+            from tertulia.identity.saml import SamlProvider  # Imported only if used.
 
             self._saml[method.name] = SamlProvider(method, self._site, self._web_of(method))
         return self._saml[method.name]
@@ -52,13 +50,13 @@ class Providers:
         return ProviderWeb(method.label, self._web)
 
     async def has_logout(self, method: SignInMethod) -> bool:
-        """Whether people can sign out at the method's provider, too. Raises ProviderDown."""
+        """Whether people can also sign out at the method's provider. Raises ProviderDown."""
         if isinstance(method, SamlMethod):
             return await self.saml(method).has_logout()
         return method.IS_REDIRECTING and bool(await self[method].logout_url(""))
 
-    async def checked(self) -> Mapping[str, str | ProviderDown]:
-        """Ask all providers, and return the answers, or errors, by the methods' names."""
+    async def check_all(self) -> Mapping[str, str | ProviderDown]:
+        """Query all providers, and return the results or errors by the methods' names."""
 
         async def ask(method: SignInMethod) -> str | ProviderDown:
             try:
@@ -72,7 +70,7 @@ class Providers:
 
         asked = [
             method
-            for method in self._methods.values()
+            for method in self._methods
             if method.IS_REDIRECTING or isinstance(method, SamlMethod)
         ]
         answers = await asyncio.gather(*map(ask, asked))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from tertulia.model.identities import ProvenIdentity
-from tertulia.service.sign_in_methods import SamlMethod
+from tertulia.service.provider_methods import SamlMethod
 
 _CLAIMS: Final = "http://schemas.xmlsoap.org/ws/2005/05/identity/claims"
 _ADDRESSES: Final = (
@@ -36,16 +36,16 @@ def identity_of(method: SamlMethod, name_id: str, sent: Mapping[str, list[str]])
         method=method.name,
         subject=known_by,
         address=address,
-        # The provider belongs to the operator.
+        # The operator controls the provider, so its addresses are trusted.
         is_address_verified=True,
         full_name=_first(sent, [method.name_attribute, *_NAMES]) or _both_names(sent),
-        # Only what matters here: some providers send hundreds.
+        # Keep only the attributes that matter: some providers send hundreds.
         groups=frozenset(groups & {*method.roles.values(), *method.groups.values()}),
     )
 
 
 def _first(sent: Mapping[str, list[str]], names: Iterable[str]) -> str:
-    """The first value of the first attribute that was sent."""
+    """Return the first value of the first of these attributes that was sent."""
     values = (value for name in names for value in sent.get(name, ()) if value)
     return next(values, "").strip()
 

@@ -1,20 +1,19 @@
 """The changes that create accounts, with what belongs to each person."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
 from tertulia.domain import names
 from tertulia.domain.accounts import bots, personal, personal_settings, profiles
-from tertulia.domain.accounts.profiles import NewProfile
+from tertulia.domain.accounts.profiles import ProfileUpdate
 from tertulia.domain.organization import emoji
 from tertulia.embedded import catalog
-from tertulia.imports.identifiers import Identifiers
-from tertulia.imports.records import Key, SourceBot, SourceOrganization, SourceStatus, SourceUser
-from tertulia.imports.report import ImportReport
-from tertulia.imports.values import TakenNames, ValueChecks, storable
+from tertulia.imports.context import ImportContext
+from tertulia.imports.records import Key, SourceBot, SourceStatus, SourceUser
+from tertulia.imports.values import TakenNames, storable
 from tertulia.model import changes
 from tertulia.model.changes import AnyChange
 from tertulia.model.errors import Refused
@@ -22,70 +21,38 @@ from tertulia.model.imports import PLACEHOLDER_HOST
 from tertulia.model.personal import MutedUser
 from tertulia.model.profiles import FieldKind
 from tertulia.model.reactions import Emoji, EmojiKind
-from tertulia.model.users import Bot, BotKind, Credential, PersonalSettings, Role, User
+from tertulia.model.users import Bot, BotKind, PersonalSettings, Role, User
 from tertulia.model.webhooks import EmbeddedService, OutgoingService, ServiceFormat
 from tertulia.state.decision import CommandContext
-from tertulia.state.state import State
 from tertulia.store.bots import StorageChanged, in_parts
 
 MAX_ONBOARDING_STEPS: Final = 100
 
 
-class Secrets(Protocol):
-    """Makes what accounts need from the installation's secret."""
-
-    def credential(self, user_id: int, *, is_bot: bool) -> Credential:
-        """A credential without a password, with a new API key, which adopts those of the previous
-        server."""
-
-    def sealed(self, text: str) -> str:
-        """The encrypted text."""
-
-    def nonce(self) -> str:
-        """A random text for an invitation."""
-
-
 class AccountChanges:
     """Makes the changes for a list of people and bots."""
 
-    def __init__(
-        self,
-        state: State,
-        source: SourceOrganization,
-        ids: Identifiers,
-        checks: ValueChecks,
-        secrets: Secrets,
-        report: ImportReport,
-        now: int,
-        *,
-        is_new: bool,
-    ) -> None:
-        self._state = state
-        self._source = source
-        self._ids = ids
-        self._checks = checks
-        self._secrets = secrets
-        self._report = report
-        self._now = now
-        self._is_new = is_new
+    def __init__(self, context: ImportContext) -> None:
+        self._context = context
         self._founder = self._chosen_owner()
         self._bot_names: TakenNames | None = None
 
     def users(self) -> list[SourceUser]:
-        """Return those whose accounts don't exist yet, each account once, owners of bots before
-        their bots."""
+        """Return the people and bots without an account here. Each appears once, and owners come
+        first, before their bots."""
         users: dict[int, SourceUser] = {}
-        for user in sorted(self._source.users, key=lambda user: user.bot is not None):
-            user_id = self._ids.find("user", user.key)
-            if user_id is not None and user_id not in self._state.users:
+        for user in sorted(self._context.source.users, key=lambda user: user.bot is not None):
+            user_id = self._context.ids.find("user", user.key)
+            if user_id is not None and user_id not in self._context.state.users:
                 users.setdefault(user_id, user)
         return list(users.values())
 
     def created(self, users: Sequence[SourceUser], avatars: Mapping[int, str]) -> list[AnyChange]:
-        """Return the changes that create these accounts, with the avatars by user ID."""
+        """Return the changes that create these accounts. `avatars` are stored pictures by user
+        ID."""
         changes: list[AnyChange] = []
         for user in users:
-            user_id = self._ids.find("user", user.key)
+            user_id = self._context.ids.find("user", user.key)
             if user_id is not None:
                 changes.append(self._created(user, user_id, avatars.get(user_id, "")))
         return changes
@@ -97,7 +64,7 @@ class AccountChanges:
             address=self._address(source, user_id),
             full_name=self._full_name(source, user_id),
             role=self._role(source),
-            joined_at=self._checks.seconds(source.joined_at),
+            joined_at=self._context.checks.seconds(source.joined_at),
             joined_elsewhere=True,
             awaits_arrival=bot is None and source.is_active,
             is_active=source.is_active,
@@ -107,24 +74,24 @@ class AccountChanges:
             avatar_file=avatar,
             bot=bot,
         )
-        settings = self._checks.personal_settings(
+        settings = self._context.checks.personal_settings(
             "personal settings", source.settings, source.full_name
         )
-        defaults = self._state.default_settings
-        self._report.count("bots" if bot else "people")
+        defaults = self._context.state.default_settings
+        self._context.report.count("bots" if bot else "people")
         return changes.UserCreated(
             user=user,
-            credential=self._secrets.credential(user_id, is_bot=bot is not None),
+            credential=self._context.secrets.credential(user_id, is_bot=bot is not None),
             settings=_revised(replace(defaults, user_id=user_id), settings),
-            group_ids=self._state.memberships.system_groups_of(user),
+            group_ids=self._context.state.memberships.system_groups_of(user),
         )
 
     def _full_name(self, source: SourceUser, user_id: int) -> str:
         if self._bot_names is None:
-            bots = map(self._state.users.__getitem__, self._state.users.bots)
+            bots = map(self._context.state.users.__getitem__, self._context.state.users.bots)
             self._bot_names = TakenNames(bot.full_name for bot in bots if bot.is_system_bot)
         kind = "people" if source.bot is None else "bots"
-        name = self._checks.name(
+        name = self._context.checks.name(
             kind,
             source.full_name,
             names.full_name,
@@ -132,7 +99,9 @@ class AccountChanges:
             otherwise=f"User {user_id}",
         )
         if self._bot_names.has(name):
-            self._report.change(kind, "The name is reserved for the server's own bots.", name)
+            self._context.report.change(
+                kind, "The name is reserved for the server's own bots.", name
+            )
             return f"{name} ({user_id})"
         return name
 
@@ -140,7 +109,7 @@ class AccountChanges:
         try:
             return personal_settings.timezone(source.timezone)
         except Refused:
-            self._report.change("people", "The time zone doesn't exist.", source.timezone)
+            self._context.report.change("people", "The time zone doesn't exist.", source.timezone)
             return ""
 
     def _address(self, source: SourceUser, user_id: int) -> str:
@@ -149,17 +118,17 @@ class AccountChanges:
             try:
                 address = names.address(source.address)
             except Refused:
-                self._report.change(kind, "The email address isn't valid.", source.address)
+                self._context.report.change(kind, "The email address isn't valid.", source.address)
             else:
-                if self._state.user_with_address(address) is None:
+                if self._context.state.user_with_address(address) is None:
                     return address
-                self._report.change(
+                self._context.report.change(
                     kind,
                     "Another account here has this email address, so they can't sign in.",
                     address,
                 )
         elif source.bot is None and source.is_active:
-            self._report.change(
+            self._context.report.change(
                 kind, "No email address is known, so they can't sign in.", source.full_name
             )
         return f"user{user_id}@{PLACEHOLDER_HOST}"
@@ -167,25 +136,36 @@ class AccountChanges:
     # Roles
 
     def _chosen_owner(self) -> Key | None:
-        """Return who becomes the owner of a new organization if nobody is: of the active people
-        with the strongest role, the one who joined first."""
-        people = [user for user in self._source.users if user.bot is None and user.is_active]
-        if not self._is_new or not people or any(person.role is Role.OWNER for person in people):
+        """Return the person who becomes the owner if a new organization has none: the active person
+        with the highest role who joined first."""
+        people = [
+            user for user in self._context.source.users if user.bot is None and user.is_active
+        ]
+        if (
+            not self._context.is_new
+            or not people
+            or any(person.role is Role.OWNER for person in people)
+        ):
             return None
         return min(
-            people, key=lambda source: (source.role, source.joined_at or self._now, str(source.key))
+            people,
+            key=lambda source: (
+                source.role,
+                source.joined_at or self._context.now,
+                str(source.key),
+            ),
         ).key
 
     def _role(self, source: SourceUser) -> Role:
         if source.key == self._founder:
-            self._report.change(
+            self._context.report.change(
                 "people",
                 "The export has no active owner, so someone else became the owner.",
                 source.full_name,
             )
             return Role.OWNER
-        if not self._is_new and source.role < Role.MODERATOR:
-            self._report.change(
+        if not self._context.is_new and source.role < Role.MODERATOR:
+            self._context.report.change(
                 "people",
                 "Owners and administrators elsewhere are members here until someone changes their"
                 " role.",
@@ -197,11 +177,13 @@ class AccountChanges:
     # Bots
 
     def _bot(self, source: SourceUser, bot: SourceBot) -> Bot:
-        owner_id = self._ids.find("user", bot.owner)
+        owner_id = self._context.ids.find("user", bot.owner)
         if owner_id is None:
-            owner_id = self._ids.find("user", self._founder) or self.first_owner
-            self._report.change(
-                "bots", "The owner isn't in the export, so an owner here has it.", source.full_name
+            owner_id = self._context.ids.find("user", self._founder) or self.first_owner
+            self._context.report.change(
+                "bots",
+                "The owner isn't in the export, so it belongs to an owner here.",
+                source.full_name,
             )
         made = Bot(
             kind=bot.kind,
@@ -212,22 +194,24 @@ class AccountChanges:
             try:
                 url = bots.service_url(bot.service_url)
             except Refused:
-                self._report.change(
+                self._context.report.change(
                     "bots",
-                    "It is a generic bot here: its service's URL is invalid.",
+                    "It became a generic bot because its service's URL is invalid.",
                     bot.service_url,
                 )
                 return replace(made, kind=BotKind.GENERIC)
             form = ServiceFormat.SLACK if bot.service_is_slack else ServiceFormat.NATIVE
-            token = self._secrets.sealed(bot.token or self._secrets.nonce())
+            token = self._context.secrets.sealed(bot.token or self._context.secrets.nonce())
             return replace(made, service=OutgoingService(url=url, format=form, token_sealed=token))
         if bot.kind is BotKind.EMBEDDED:
             if bot.program not in catalog.runnable():
-                self._report.change(
-                    "bots", "It is a generic bot here: its program isn't available.", bot.program
+                self._context.report.change(
+                    "bots",
+                    "It became a generic bot because its program isn't available.",
+                    bot.program,
                 )
                 return replace(made, kind=BotKind.GENERIC)
-            values = {key: self._secrets.sealed(value) for key, value in bot.config.items()}
+            values = {key: self._context.secrets.sealed(value) for key, value in bot.config.items()}
             return replace(
                 made, embedded=EmbeddedService(program=bot.program, settings_sealed=values)
             )
@@ -236,7 +220,7 @@ class AccountChanges:
     @property
     def first_owner(self) -> int | None:
         """The active owner with the oldest account, here or in the export."""
-        users = self._state.users
+        users = self._context.state.users
         owners = [
             value for value in users.active_by_role.keys(Role.OWNER) if not users[value].is_bot
         ]
@@ -244,21 +228,21 @@ class AccountChanges:
             return int(min(owners))
         keys = [
             source
-            for source in self._source.users
+            for source in self._context.source.users
             if source.role is Role.OWNER and source.is_active
         ]
-        return self._ids.find("user", keys[0].key) if keys else None
+        return self._context.ids.find("user", keys[0].key) if keys else None
 
     # What belongs to each person
 
     def personal(self) -> Iterator[AnyChange]:
-        """Yield the changes that write what people have besides their accounts."""
-        for user in self._source.users:
-            user_id = self._ids.find("user", user.key)
+        """Yield the changes for people's other data, such as settings and alert words."""
+        for user in self._context.source.users:
+            user_id = self._context.ids.find("user", user.key)
             if (
                 user_id is None
-                or user_id not in self._state.users
-                or self._ids.find("matched", user.key) is not None
+                or user_id not in self._context.state.users
+                or self._context.ids.find("matched", user.key) is not None
             ):
                 continue
             yield from self._profile(user, user_id)
@@ -268,28 +252,30 @@ class AccountChanges:
                 yield from self._default_channels(user.bot, user_id)
 
     def _profile(self, source: SourceUser, user_id: int) -> Iterator[AnyChange]:
-        user = self._state.users[user_id]
-        context = CommandContext(self._state, self._now, self.first_owner)
+        user = self._context.state.users[user_id]
+        context = CommandContext(self._context.state, self._context.now, self.first_owner)
         for key, value in source.profile.items():
-            field = self._state.profile_fields.get(self._ids.find("field", key))
+            field = self._context.state.profile_fields.get(self._context.ids.find("field", key))
             if field is None:
                 continue
             given: str | tuple[int, ...] = storable(value)
             if field.kind is FieldKind.PEOPLE:
                 given = self._active_people(value)
             try:
-                profile = NewProfile(values=((field.id, given),), render=self._checks.render)
-                yield from profiles.changed(context, user, profile)
+                profile = ProfileUpdate(
+                    values=((field.id, given),), render=self._context.checks.render
+                )
+                yield from profiles.profile_changes(context, user, profile)
             except Refused as refusal:
-                self._report.skip("profile values", str(refusal), source.full_name)
+                self._context.report.skip("profile values", str(refusal), source.full_name)
 
     def _active_people(self, value: str) -> tuple[int, ...]:
         try:
             keys = msgspec.json.decode(value, type=list[int | str])
         except (msgspec.DecodeError, RecursionError):
             return ()
-        result = (self._ids.find("user", key) for key in dict.fromkeys(keys))
-        users = (self._state.users.get(one) for one in result)
+        result = (self._context.ids.find("user", key) for key in dict.fromkeys(keys))
+        users = (self._context.state.users.get(user_id) for user_id in result)
         return tuple(u.id for u in users if u is not None and u.is_active and not u.is_bot)
 
     def _lists(self, source: SourceUser, user_id: int) -> Iterator[AnyChange]:
@@ -298,16 +284,20 @@ class AccountChanges:
             if 0 < len(word) <= personal.MAX_LENGTH and len(words) < personal.MAX_ALERT_WORDS:
                 words.setdefault(word.casefold(), word)
             else:
-                self._report.skip("alert words", "It is too long, or there are too many.", word)
+                self._context.report.skip(
+                    "alert words", "It is too long, or there are too many.", word
+                )
         if words:
             yield changes.AlertWordsChanged(user_id=user_id, words=tuple(words.values()))
-        muted = self._state.tables["muted_users"]
+        muted = self._context.state.tables["muted_users"]
         for key, since in source.muted.items():
-            muted_id = self._ids.find("user", key)
+            muted_id = self._context.ids.find("user", key)
             if muted_id not in {user_id, 0, None} and (user_id, muted_id) not in muted:
                 yield changes.UserMuted(
                     muted=MutedUser(
-                        user_id=user_id, muted_id=muted_id, since=self._checks.seconds(since)
+                        user_id=user_id,
+                        muted_id=muted_id,
+                        since=self._context.checks.seconds(since),
                     )
                 )
         for step in source.onboarding_steps[:MAX_ONBOARDING_STEPS]:
@@ -323,35 +313,39 @@ class AccountChanges:
             try:
                 emoji = self._emoji(status)
             except Refused as refusal:
-                self._report.skip("statuses", str(refusal), source.full_name)
+                self._context.report.skip("statuses", str(refusal), source.full_name)
         if text or emoji is not None:
             yield changes.StatusChanged(user_id=user_id, text=text or None, emoji=emoji)
 
     def _emoji(self, status: SourceStatus) -> Emoji:
         code: str | None = status.code
         if code and status.kind is EmojiKind.CUSTOM:
-            code = str(self._ids.find("emoji", int(code) if code.isdecimal() else code) or "")
+            code = str(
+                self._context.ids.find("emoji", int(code) if code.isdecimal() else code) or ""
+            )
         if not code:
-            return emoji.chosen(self._state, status.emoji, None, None)
-        return emoji.chosen(self._state, status.emoji, code, status.kind)
+            return emoji.find_emoji(self._context.state, status.emoji, None, None)
+        return emoji.find_emoji(self._context.state, status.emoji, code, status.kind)
 
     def _default_channels(self, source: SourceBot, user_id: int) -> Iterator[AnyChange]:
-        bot = self._state.users[user_id].bot
+        bot = self._context.state.users[user_id].bot
         if bot is None:
             return
         changed = replace(
             bot,
-            default_sending_channel_id=self._ids.find("channel", source.default_channel),
-            default_events_channel_id=self._ids.find("channel", source.default_events_channel),
+            default_sending_channel_id=self._context.ids.find("channel", source.default_channel),
+            default_events_channel_id=self._context.ids.find(
+                "channel", source.default_events_channel
+            ),
         )
         if changed != bot:
             yield changes.UserChanged(user_id=user_id, values={"bot": changed}, was={"bot": bot})
 
     def storage(self) -> Iterator[StorageChanged]:
-        """Yield what new bots have stored."""
-        for user in self._source.users:
-            user_id = self._ids.find("user", user.key)
-            if user.bot is None or self._ids.find("matched", user.key) is not None:
+        """Yield the changes that store the values that new bots have saved."""
+        for user in self._context.source.users:
+            user_id = self._context.ids.find("user", user.key)
+            if user.bot is None or self._context.ids.find("matched", user.key) is not None:
                 continue
             if user.bot.storage and user_id is not None:
                 yield from in_parts(StorageChanged(user_id, user.bot.storage))

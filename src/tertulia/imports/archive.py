@@ -17,29 +17,29 @@ from tertulia.imports.source import SourceError
 
 MAX_FILES: Final = 20_000_000
 MAX_RATIO: Final = 200
-"""How much larger than the archive its content may be, beyond `RATIO_FROM`. Text is compressed
-to a tenth or twentieth."""
+"""The largest allowed ratio of extracted to compressed size, beyond `RATIO_FROM` bytes. Text
+usually compresses to a tenth or a twentieth."""
 RATIO_FROM: Final = 1024**3
-"""Bytes."""
+"""The size in bytes from which `MAX_RATIO` applies."""
 LEAST_FREE: Final = 1024**3
-"""Bytes of the disk that extracting leaves free."""
+"""Free disk space that extracting leaves, in bytes."""
 MAX_PATH: Final = 1024
 _MAX_NAME: Final = 255
-"""Bytes of a file's name, or a directory's."""
+"""Longest name of a file or directory, in bytes."""
 MAX_HEADERS: Final = 16 * 1024 * 1024
-"""Bytes in a tar file between the contents of two files."""
+"""The most bytes of headers in a tar file between the contents of two files."""
 _PIECE: Final = 1024 * 1024
 _COMPRESSED: Final[Mapping[bytes, Callable[[Path], Any]]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
     b"\xfd7zXZ": lzma.open,
 }
-"""What opens a compressed file, by how it begins. It checks what it reads."""
+"""The function that opens a compressed file, by the file's first bytes. It verifies checksums."""
 
 
 def fingerprint_of(path: Path) -> str:
-    """Return what identifies the export: for a file, its size and parts of its content; for a
-    directory, the names and sizes of its files."""
+    """Return a text that identifies the export: for a file, from its size and parts of its content;
+    for a directory, from the names and sizes of its files."""
     digest = hashlib.sha256()
     if path.is_dir():
         for item in sorted(path.rglob("*")):
@@ -78,7 +78,7 @@ def opened_directory(path: Path, work: Path) -> Path:
         except Exception as error:
             shutil.rmtree(target, ignore_errors=True)
             if isinstance(error, OSError) and error.errno is not None:
-                raise  # Such as a full disk.
+                raise  # For example, a full disk.
             if not isinstance(error, _DAMAGED):
                 raise
             raise SourceError(
@@ -91,14 +91,14 @@ def opened_directory(path: Path, work: Path) -> Path:
 
 _DAMAGED: Final = (
     *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError),
-    # NotImplementedError is zipfile's for compression methods that it can't read.
+    # zipfile raises NotImplementedError for compression methods that it can't read.
     *(ValueError, NotImplementedError),
 )
 
 
 def _root(directory: Path) -> Path:
-    """Return the only subdirectory if there is nothing else, as in exports that have their name as
-    first directory."""
+    """Return the only subdirectory if the directory has nothing else, as in archives with a single
+    top directory."""
     entries = [path for path in directory.iterdir() if path.name != "__MACOSX"]
     return entries[0] if len(entries) == 1 and entries[0].is_dir() else directory
 
@@ -116,15 +116,15 @@ def _extract(path: Path, target: Path) -> None:
         return
     with _Unpacked(path) as unpacked:
         try:
-            # It needs only `read`, whatever its type says. The `with` below closes it.
+            # tarfile needs only `read`, whatever its type says. The `with` below closes the file.
             stream = tarfile.open(fileobj=unpacked, mode="r|")  # type: ignore[call-overload]  # noqa: SIM115
         except tarfile.ReadError:
             raise SourceError(
-                f"{path.name} isn't an archive that can be read (.tar.gz or .zip), nor a directory."
+                f"{path.name} is neither a .tar.gz or .zip archive nor a directory."
             ) from None
         with stream:
             while (entry := stream.next()) is not None:
-                stream.members.clear()  # It would keep all of them.
+                stream.members.clear()  # Otherwise, tarfile keeps all of them.
                 # Links and devices have no place in an export.
                 extracted = stream.extractfile(entry) if entry.isfile() else None
                 if extracted is not None:
@@ -134,8 +134,8 @@ def _extract(path: Path, target: Path) -> None:
 
 
 class _Unpacked:
-    """The tar file in a file that may be compressed. It's read up to a limit between contents of
-    files: a crafted one has endless headers."""
+    """A tar file that may be compressed. Reading is limited between the contents of two files,
+    because a crafted file can have endless headers."""
 
     def __init__(self, path: Path) -> None:
         with path.open("rb") as file:
@@ -154,19 +154,21 @@ class _Unpacked:
         self._file.close()
 
     def expect(self, size: int) -> None:
-        """Let that many bytes of content be read besides headers."""
+        """Allow reading `size` bytes of content in addition to headers."""
         self._room = MAX_HEADERS + size
 
     def read(self, size: int) -> bytes:
         piece = self._file.read(size)
         self._room -= len(piece)
         if self._room < 0:
-            raise SourceError("The archive is damaged: it has far too much between two files.")
+            raise SourceError(
+                "The archive is damaged: the data between two files is far too large."
+            )
         return piece
 
 
 class _Budget:
-    """What extracting may take."""
+    """The limits of extracting an archive."""
 
     def __init__(self, compressed: int, target: Path) -> None:
         self._limit = max(RATIO_FROM, compressed * MAX_RATIO)
@@ -215,8 +217,8 @@ def _write(
 
 
 def file_in(directory: Path, name: str) -> Path:
-    """Return the path of a file below the directory. Raises FileNotFoundError if it doesn't exist,
-    is somewhere else, or can't exist with that name."""
+    """Return the path of a file below the directory. Raises FileNotFoundError if the file doesn't
+    exist or is outside the directory, or if the name is invalid."""
     try:
         place = (directory / name).resolve()
         if place.is_relative_to(directory.resolve()) and place.is_file():

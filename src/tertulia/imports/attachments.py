@@ -1,4 +1,4 @@
-"""Files of messages whose links a source makes up."""
+"""Files of messages, with links that the importer creates."""
 
 from hashlib import blake2b
 
@@ -11,8 +11,8 @@ from tertulia.model.attachments import ADDRESS
 def attachment_of(
     file: SourceFile, *, owner: Key, created_at: int, secret: str
 ) -> tuple[SourceAttachment, str]:
-    """Return a file that messages link, and the link. It's the same each time for a `secret`, which
-    makes its URL unguessable."""
+    """Return a file that messages link, and its link. The same `secret` always gives the same link,
+    and makes its URL unguessable."""
     name = display_name(file.name)
     digest = blake2b(f"{secret}\0{file.place}".encode(), digest_size=16).hexdigest()
     path = f"1/{digest[:2]}/{digest}/{name_in_path(name)}"

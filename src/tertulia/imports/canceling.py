@@ -1,4 +1,4 @@
-"""Canceling an import: what has come along stays, and nothing of the rest is remembered."""
+"""Canceling an import. Imported data stays, and the rest is forgotten."""
 
 import msgspec
 
@@ -19,22 +19,24 @@ async def newest(log: Log) -> Progress | None:
 
 
 async def cancel(log: Log) -> Progress:
-    """Cancel the import that isn't finished, for good. Return how far it was. The caller is the
-    only import. Raise ImportRefused if all are finished, or if an owner's one is running."""
+    """Cancel the unfinished import for good, and return its progress. The caller must hold the
+    import lock. Raise ImportRefused if no import is unfinished, or if one that an owner started is
+    running."""
     progress = await newest(log)
     if progress is None or progress.step == "done":
         raise ImportRefused("No import is unfinished, so there's nothing to cancel.")
-    if imports.is_to_be_imported(log.state, progress.request_id):
+    if imports.is_started(log.state, progress.request_id):
         raise ImportRefused(
-            "An owner started this import in the browser. Cancel it there, on the page Move in."
+            "An owner started this import in the browser. Cancel it there, on the page Data"
+            " imports."
         )
     await _end(log, progress, is_final=True)
     return progress
 
 
 async def tidy(log: Log) -> None:
-    """Complete what a canceled import of an owner left: mark its last messages as read, and forget
-    it once it can't be continued. The caller is the only import."""
+    """Clean up after an owner's canceled import: mark its last messages as read, and forget it once
+    it can't be continued. The caller must hold the import lock."""
     progress = await newest(log)
     if progress is None or progress.step == "done" or not progress.request_id:
         return

@@ -1,18 +1,18 @@
-"""Attachments in the form that Slack introduced, and others adopted, as Markdown."""
+"""Message attachments in Slack's format, which other servers adopted, as Markdown."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
 MAX_PARTS: Final = 50
-"""Fields of an attachment, and attachments of a message."""
+"""The most fields of an attachment, and the most attachments of a message."""
 MAX_URL: Final = 2000
 MAX_TEXT: Final = 20_000
-"""Characters of one text."""
+"""Longest text, in characters."""
 
 
 def text_in(part: Mapping[str, Any], name: str) -> str:
-    """Return a text of an object; empty if it's missing or something else."""
+    """Return the text in this field; empty if it's missing or isn't a text."""
     value = part.get(name)
     if isinstance(value, bool | float | int):
         return str(value)
@@ -20,7 +20,7 @@ def text_in(part: Mapping[str, Any], name: str) -> str:
 
 
 def parts_in(part: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Return the objects in a list; empty if it's missing or something else."""
+    """Return the objects of the list in this field; empty if it's missing or isn't a list."""
     value = part.get(name)
     if not isinstance(value, list | tuple):
         return []
@@ -28,7 +28,7 @@ def parts_in(part: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def link(text: str, url: str) -> str:
-    """Return a link; only the text if the URL isn't a web address."""
+    """Return a Markdown link, or only the text if the URL isn't a web address."""
     if not url.lower().startswith(("http://", "https://")) or len(url) > MAX_URL:
         return text
     label = text.replace("[", "(").replace("]", ")")

@@ -1,4 +1,4 @@
-"""The commits of an import, each with how far it is."""
+"""The commits of an import, each with the import's progress."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -17,7 +17,7 @@ from tertulia.state.decision import CommandContext, Decision, Verb
 from tertulia.store import installation
 from tertulia.store.notes import FactSet, Note
 
-CHANGES_AT_ONCE: Final = 500
+CHANGE_BATCH: Final = 500
 T = TypeVar("T")
 
 
@@ -34,46 +34,45 @@ class ImportCommits:
         self._tell = tell
         self.pace = Pace(log)
 
-    async def submit_all(
-        self, changes: Iterable[AnyChange], at_once: int = CHANGES_AT_ONCE
-    ) -> None:
-        """Commit the changes, up to that many in one."""
-        for some in self.chunks(changes, at_once):
+    async def submit_all(self, changes: Iterable[AnyChange], size: int = CHANGE_BATCH) -> None:
+        """Commit the changes, up to `size` in one commit."""
+        for some in self.chunks(changes, size):
             await self.submit(some)
 
-    def chunks(self, items: Iterable[T], at_once: int) -> Iterator[list[T]]:
-        """Yield the items in lists of what may be in one commit."""
+    def chunks(self, items: Iterable[T], size: int) -> Iterator[list[T]]:
+        """Yield the items in lists that are small enough for one commit."""
         iterator = iter(items)
-        while some := list(islice(iterator, self.pace.most(at_once))):
+        while some := list(islice(iterator, self.pace.most(size))):
             yield some
 
     async def submit(
         self, changes: Sequence[AnyChange], step: Step | None = None, *notes: Note
     ) -> None:
-        """Commit the changes with the progress. `step` is the next one, if it changes."""
+        """Commit the changes with the progress. `step` is the next step if the import enters
+        one."""
         if step is not None:
             self._progress.step = step
-        await self.commit_noted(lambda _: Decision(None, changes), *notes)
+        await self.commit_with_progress(lambda _: Decision(None, changes), *notes)
         self._ids.is_changed = False
 
-    async def commit_noted(self, verb: Verb[None], *more: Note) -> None:
+    async def commit_with_progress(self, verb: Verb[None], *more: Note) -> None:
         """Commit the verb with the progress."""
         notes: list[Note] = []
 
         def noted(context: CommandContext) -> Decision[None]:
             decision = verb(context)
-            notes[:] = [*self.noted(), *more]
+            notes[:] = [*self.progress_notes(), *more]
             return decision
 
         await self.commit(noted, notes=notes)
 
     async def commit(self, verb: Verb[T], *arguments: Any, notes: Sequence[Note]) -> T:
-        """Submit the verb, which may fill the notes. Raise ImportCanceled if an owner canceled the
+        """Submit the verb, which may add to `notes`. Raise ImportCanceled if an owner canceled the
         import."""
         request_id = self._progress.request_id
 
         def checked(context: CommandContext, *given: Any) -> Decision[T]:
-            if request_id and not imports.is_to_be_imported(context.state, request_id):
+            if request_id and not imports.is_started(context.state, request_id):
                 raise ImportCanceled
             return verb(context, *given)
 
@@ -82,10 +81,10 @@ class ImportCommits:
         await self.pace.pause()
         return result
 
-    def noted(self) -> list[Note]:
-        """Return what is stored with each commit. A verb calls it, so that it sees whom others have
-        erased."""
-        if imports.erased_accounts(self._log.state) != self._progress.erased:
+    def progress_notes(self) -> list[Note]:
+        """Return the notes that each commit stores. A verb must call it, so that it sees which
+        accounts others have erased."""
+        if self._log.state.users.erased_count != self._progress.erased:
             self._progress.report.forget_samples()
         notes: list[Note] = [FactSet(FACT, msgspec.json.encode(self._progress).decode())]
         if self._ids.is_changed:

@@ -15,7 +15,7 @@ from tertulia.model.errors import Unavailable
 from tertulia.outbound.http_client import Web
 from tertulia.outbound.http_responses import NotFetched, StreamedResponse
 
-AT_ONCE: Final = 8
+MAX_CONCURRENT: Final = 8
 """Files that are fetched at the same time."""
 MAX_FILE: Final = 1024**3
 """Bytes of a file."""
@@ -25,15 +25,16 @@ ATTEMPTS: Final = 3
 LONGEST_WAIT: Final = 60.0
 """Seconds between two attempts."""
 GIVE_UP: Final = 10
-"""Files in a row without any response, after which no more are tried: the network is down."""
+"""Files in a row without any response after which the rest isn't tried, because the network is
+down."""
 _TOO_MANY: Final = 429
 
 
 class Downloads:
-    """Fetches files in the order in which they will be opened, ahead of that.
+    """Fetches files ahead, in the order in which they will be opened.
 
-    `bearer` returns the token for a URL, or an empty text, and `check` raises NotFetched if a
-    response isn't the file, such as a login page. Files are in `directory` until they are closed.
+    `bearer` returns the token for a URL, or an empty text. `check` raises NotFetched if a response
+    isn't the file, for example a login page. A file stays in `directory` until it's closed.
     """
 
     def __init__(
@@ -46,10 +47,10 @@ class Downloads:
         self._directory = directory
         self._bearer = bearer
         self._check = check
-        self._new_web = new_web or (lambda: Web(at_once=AT_ONCE))
+        self._new_web = new_web or (lambda: Web(max_concurrent=MAX_CONCURRENT))
         self._waiting: deque[str] = deque()
         self._lock = threading.Lock()
-        """Of `_waiting`: files are opened while the next messages are read."""
+        """Protects `_waiting`: files are opened while the next messages are read."""
         self._running: dict[str, Future[Path]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -57,12 +58,12 @@ class Downloads:
         self._failed = 0
 
     def plan(self, urls: Iterable[str]) -> None:
-        """Note which files will be opened next."""
+        """Record which files will be opened next."""
         with self._lock:
             self._waiting.extend(urls)
 
     def open(self, url: str) -> BinaryIO:
-        """Return a file, and begin to fetch the next ones. Raises FileUnavailable."""
+        """Return a file, and start to fetch the next ones. Raises FileUnavailable."""
         with self._lock:
             while self._waiting and url in self._waiting and self._waiting[0] != url:
                 unneeded = self._running.pop(self._waiting.popleft(), None)
@@ -70,10 +71,10 @@ class Downloads:
                     unneeded.cancel()
             if self._waiting and self._waiting[0] == url:
                 self._waiting.popleft()
-            next_ones = tuple(islice(self._waiting, AT_ONCE - 1))
+            next_ones = tuple(islice(self._waiting, MAX_CONCURRENT - 1))
         future = self._running.pop(url, None) or self._begin(url)
         for following in next_ones:
-            if following not in self._running and len(self._running) < AT_ONCE:
+            if following not in self._running and len(self._running) < MAX_CONCURRENT:
                 self._running[following] = self._begin(following)
         try:
             path = future.result()
@@ -84,7 +85,7 @@ class Downloads:
         return file
 
     def close(self) -> None:
-        """End what is running, and delete what wasn't opened."""
+        """Cancel running downloads, and delete files that weren't opened."""
         if self._loop is not None and self._thread is not None:
             asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -96,7 +97,7 @@ class Downloads:
                 path.unlink(missing_ok=True)
 
     async def _end(self) -> None:
-        """Cancel what is running."""
+        """Cancel running downloads."""
         running = asyncio.all_tasks() - {asyncio.current_task()}
         for task in running:
             task.cancel()

@@ -1,53 +1,70 @@
 """Finding out what an import would do, without writing anything."""
 
+import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import aclosing
+from typing import Final
 
 from tertulia.imports.channels import memberships
-from tertulia.imports.commits import CHANGES_AT_ONCE
+from tertulia.imports.commits import CHANGE_BATCH
+from tertulia.imports.context import ImportContext
+from tertulia.imports.files import owner_of, reason_of
 from tertulia.imports.identifiers import Identifiers, assign_ids
+from tertulia.imports.messages import MessageWriter, Written
 from tertulia.imports.organization import OrganizationChanges
-from tertulia.imports.progress import Expired, Progress, Tell, read_batches, read_from
-from tertulia.imports.records import SourceOrganization
+from tertulia.imports.preparation import Preparation
+from tertulia.imports.progress import Progress, Tell, read_from
+from tertulia.imports.records import SourceAttachment
+from tertulia.imports.rendering import Text
 from tertulia.imports.report import ImportReport
 from tertulia.imports.source import Source
+from tertulia.model.attachments import Attachment
 from tertulia.model.changes import AnyChange, Entry
+from tertulia.model.messages import Rendered
 from tertulia.model.users import Credential
+from tertulia.state.decision import CommandContext
 from tertulia.state.folds import fold
 from tertulia.state.state import State
+from tertulia.store.notes import Note
+
+_BLANK: Final = Rendered(html="")
 
 
-def dry_run(source: Source, tell: Tell, state: State, *, matches_accounts: bool = True) -> Progress:
-    """Read everything, and count what would be imported. `state` is a copy of the organization that
-    the import would come into, or empty: everything but messages is folded into it, so that names
-    that are taken and limits count as in an import. Raises SourceError."""
-    survey = read_from(source.survey)
+async def dry_run(
+    source: Source, tell: Tell, state: State, *, matches_accounts: bool = True
+) -> Progress:
+    """Read the whole source, and count what would be imported. `state` is a copy of the
+    organization to import into, or empty. Changes are folded into it as an import would, so that
+    taken names and limits count. Pictures aren't read, and files aren't downloaded. Raises
+    SourceError."""
+    survey = await asyncio.to_thread(read_from, source.survey)
     progress = Progress(
         fingerprint=survey.fingerprint,
         kind=source.kind,
         origin=survey.origin,
         expected=survey.messages,
         is_new=state.is_empty,
+        keep_ids=source.keeps_ids and state.is_empty,
     )
-    report = progress.report
-    organization = read_from(lambda: source.organization(report))
-    rehearsal = _Rehearsal(state, organization, report, keeps_ids=source.keeps_ids)
-    read_from(lambda: rehearsal.run(matches_accounts))
-    expired = Expired(organization, time.time(), report)
-    progress.step = "messages"
-    for batch in read_batches(source, "", report):
-        progress.messages += len(batch.messages)
-        report.count("messages", len(batch.messages))
-        report.count("reactions", sum(len(message.reactions) for message in batch.messages))
-        report.count("files", sum(len(message.attachments) for message in batch.messages))
-        for message in batch.messages:
-            expired.look(message)
-        tell(progress)
+    organization = await asyncio.to_thread(read_from, lambda: source.organization(progress.report))
+    context = ImportContext(
+        state,
+        organization,
+        Identifiers(),
+        _NoSecrets(),
+        progress.report,
+        int(time.time()),
+        progress.is_new,
+    )
+    rehearsal = _Rehearsal(context, progress)
+    await asyncio.to_thread(read_from, lambda: rehearsal.organization(matches_accounts))
+    await rehearsal.messages(source, tell)
     return progress
 
 
 class _NoSecrets:
-    """Stands for what accounts need from the installation's secret, as `Secrets`."""
+    """Stand-in for `Secrets` that has no secrets."""
 
     def credential(self, user_id: int, *, is_bot: bool) -> Credential:
         return Credential(user_id=user_id, key_digest=f"of {user_id}", key_sealed="")
@@ -59,57 +76,114 @@ class _NoSecrets:
         return ""
 
 
-class _Rehearsal:
-    """Makes the changes of an import that are no messages, and folds them into a state that nobody
-    else uses."""
+class _NoFiles:
+    """Stand-in for `AttachmentStore` that only checks whether files exist."""
 
-    def __init__(
-        self, state: State, source: SourceOrganization, report: ImportReport, *, keeps_ids: bool
-    ) -> None:
-        self._state = state
+    def __init__(self, source: Source, ids: Identifiers) -> None:
         self._source = source
-        self._report = report
-        self._is_new = state.is_empty
-        self._keeps_ids = keeps_ids and self._is_new
+        self._ids = ids
 
-    def run(self, matches_accounts: bool) -> None:
-        source, ids, now = self._source, Identifiers(), time.time()
+    async def attachment(
+        self, source: SourceAttachment, state: State, now: int, report: ImportReport
+    ) -> Attachment | None:
+        user_id = owner_of(source, self._ids, state, report)
+        if user_id is None:
+            return None
+        if not source.file.place.startswith(("http://", "https://")):
+            try:
+                await asyncio.to_thread(self._open, source.file.place)
+            except FileNotFoundError as error:
+                report.skip("files", reason_of(error), source.file.name)
+                return None
+        return Attachment(
+            id=source.key if isinstance(source.key, int) else 0,
+            user_id=user_id,
+            name=source.file.name,
+            path=source.path,
+            size=0,
+            media_type="",
+            created_at=now,
+        )
+
+    def _open(self, place: str) -> None:
+        with read_from(lambda: self._source.open(place)):
+            pass
+
+
+class _NoRendering:
+    """Stand-in for `TextRenderer` that renders nothing."""
+
+    async def render(self, texts: Sequence[Text]) -> list[Rendered]:
+        return [_BLANK] * len(texts)
+
+
+class _Rehearsal:
+    """Makes the changes of an import, and folds them into a private state."""
+
+    def __init__(self, context: ImportContext, progress: Progress) -> None:
+        self._context = context
+        self._progress = progress
+        self._made = OrganizationChanges(context)
+        self._first, self._plan = memberships(context.source.subscriptions)
+
+    def organization(self, matches_accounts: bool) -> None:
+        """Rehearse everything except messages."""
+        context, made, source = self._context, self._made, self._context.source
         assign_ids(
-            self._state,
+            context.state,
             source,
-            ids,
-            keep=self._keeps_ids,
+            context.ids,
+            keep=self._progress.keep_ids,
             matches_accounts=matches_accounts,
-            report=self._report,
+            report=context.report,
         )
-        made = OrganizationChanges(
-            self._state, source, ids, _NoSecrets(), self._report, now, is_new=self._is_new
-        )
-        if self._is_new:
+        if context.is_new:
             self._fold(made.founding("dry run"))
         users = made.accounts.users()
-        for begin in range(0, len(users), CHANGES_AT_ONCE):
-            self._fold(made.accounts.created(users[begin:][:CHANGES_AT_ONCE], {}))
+        for begin in range(0, len(users), CHANGE_BATCH):
+            self._fold(made.accounts.created(users[begin:][:CHANGE_BATCH], {}))
         self._fold(made.channels.groups())
         self._fold(made.channels.group_contents())
         self._fold(made.channels.folders())
         self._fold(made.channels.channels())
-        first, later = memberships(source.subscriptions)
-        self._fold(made.channels.first_subscriptions(first))
+        self._fold(made.channels.first_subscriptions(self._first))
         for emoji in source.emoji:
-            if (emoji_id := ids.find("emoji", emoji.key)) is not None:
+            if (emoji_id := context.ids.find("emoji", emoji.key)) is not None:
                 made.pictures.emoji[emoji_id] = ("", "")
         self._fold(made.rest())
         self._fold(made.personal())
-        self._report.count("files", len(source.attachments))
-        begun = (step.subscription for step in later if step.is_first)
-        known = [
-            subscription
-            for subscription in begun
-            if ids.find("user", subscription.user) and ids.find("channel", subscription.channel)
-        ]
-        self._report.count("subscriptions", len(known))
+        context.report.count("files", len(source.attachments))
+
+    async def messages(self, source: Source, tell: Tell) -> None:
+        """Rehearse the messages, and the memberships that change between them. Raises
+        SourceError."""
+        context, progress = self._context, self._progress
+        progress.step, progress.resumed_at = "messages", time.time()
+        files = _NoFiles(source, context.ids)
+        preparation = Preparation(context, source, files, _NoRendering())
+        writer = MessageWriter(
+            context, self._made.channels, self._plan, {}, keep_ids=progress.keep_ids
+        )
+        command = CommandContext(context.state, context.now, None)
+        notes: list[Note] = []
+
+        async with aclosing(preparation.batches("", "")) as batches:
+            async for batch in batches:
+
+                def noted(written: Written, noticed: ImportReport = batch.report) -> list[Note]:
+                    progress.applied = written.applied
+                    context.report.add(noticed)
+                    context.report.count("messages", len(written.ids) - written.ids.count(0))
+                    return []
+
+                progress.messages += len(batch.prepared)
+                decision = writer.write(command, batch.prepared, progress.applied, notes, noted)
+                self._fold(decision.changes)
+                tell(progress)
+        left = len(self._plan) - progress.applied
+        self._fold(writer.rest(command, progress.applied, left, lambda _: None).changes)
 
     def _fold(self, changes: Iterable[AnyChange]) -> None:
+        state = self._context.state
         for change in changes:
-            fold(self._state, Entry(self._state.seq + 1, 0, None, change))
+            fold(state, Entry(state.seq + 1, 0, None, change))

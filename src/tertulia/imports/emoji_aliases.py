@@ -1,4 +1,4 @@
-"""Emoji by the names that other chat servers have for them."""
+"""Emoji by their names on other chat servers."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -17,7 +17,7 @@ _TONE: Final = re.compile(
 )
 _FLAG: Final = re.compile(r"flag[-_]([a-z])([a-z])")
 _FIRST_LETTER: Final = 0x1F1E6
-"""The first of the characters that spell flags."""
+"""The first of the characters that spell country flags."""
 _PERSON: Final = re.compile(r"(man|woman|male|female)[-_](.+)")
 _SEXES: Final = {"man": "2642", "male": "2642", "woman": "2640", "female": "2640"}
 _NAMED: Final = re.compile(r":([a-zA-Z0-9_+-]{1,64}):")
@@ -53,8 +53,8 @@ def reaction_named(user: Key, name: str) -> SourceReaction:
 
 
 def with_own_names(text: str, custom: Collection[str]) -> str:
-    """Return a text where `:name:` has the name that the emoji has here. `custom` are the names of
-    custom emoji."""
+    """Return the text with `:name:` changed to the emoji's name here. `custom` are the names of
+    custom emoji, which stay."""
     if ":" not in text:
         return text
 
@@ -83,6 +83,6 @@ def _emoji(code: str, name: str) -> Emoji:
 
 @cache
 def _differing() -> Mapping[str, str]:
-    """Return the codes of Slack's names that are unknown here or belong to other emoji."""
+    """Return the emoji codes of Slack's names that are unknown here or name another emoji here."""
     lines = resources.files(__package__).joinpath("emoji_names.txt").read_text("ascii")
     return dict(line.split() for line in lines.splitlines())

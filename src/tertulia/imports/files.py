@@ -1,4 +1,4 @@
-"""Storing a source's files: avatars, emoji, logos, and what messages link."""
+"""Storing a source's files: avatars, emoji, logos, and files that messages link."""
 
 import asyncio
 import re
@@ -24,16 +24,16 @@ from tertulia.store.files import Files
 from tertulia.store.uploads import UploadStore
 
 MAX_PICTURE: Final = 32 * 1024 * 1024
-"""Bytes of an avatar, an emoji, or a logo."""
+"""Largest avatar, emoji, or logo, in bytes."""
 LEAST_FREE: Final = 512 * 1024 * 1024
-"""Bytes of the disk that an import leaves free."""
+"""Free disk space that an import leaves, in bytes."""
 _COPIED: Final = 1024 * 1024
 _PATH: Final = re.compile(r"[0-9]{1,10}/[0-9a-zA-Z]{1,10}/[0-9a-zA-Z_-]{1,100}/[^/\0]{1,255}")
 T = TypeVar("T")
 
 
 class SourceFiles:
-    """Stores files. What can't be stored goes into the report."""
+    """Stores files. Files that can't be stored are added to the report."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class SourceFiles:
             )
 
     async def avatars(self, users: Sequence[SourceUser]) -> dict[int, str]:
-        """Store these people's avatars. Return their names by user ID."""
+        """Store these people's avatars. Return the names of the files by user ID."""
         avatars: dict[int, str] = {}
         for user in users:
             user_id = self._ids.find("user", user.key)
@@ -81,7 +81,7 @@ class SourceFiles:
         return avatars
 
     async def emoji(self, emoji: SourceEmoji) -> tuple[str, str] | None:
-        """Store an emoji's picture. Return the names of it and of its still image."""
+        """Store an emoji's picture. Return the names of the file and its still image."""
         content = await self._picture(emoji.file, "custom emoji")
         if content is None:
             return None
@@ -109,7 +109,7 @@ class SourceFiles:
                 with self._opened(file) as stream:
                     content = stream.read(MAX_PICTURE + 1)
             except FileNotFoundError as error:
-                self._report.skip(kind, _reason(error), file.place)
+                self._report.skip(kind, reason_of(error), file.place)
                 return None
             if len(content) > MAX_PICTURE:
                 self._report.skip(kind, "The file is too large.", file.place)
@@ -124,19 +124,9 @@ class SourceFiles:
     async def attachment(
         self, source: SourceAttachment, state: State, now: int, report: ImportReport
     ) -> Attachment | None:
-        """Store a file, unless an earlier attempt did. Return what describes it, with its ID at the
-        source, or 0."""
-        user_id = self._ids.find("user", source.owner)
+        """Implement `AttachmentStore.attachment`."""
+        user_id = owner_of(source, self._ids, state, report)
         if user_id is None:
-            report.skip("files", "The owner isn't in the export.", source.file.name)
-            return None
-        if not _PATH.fullmatch(source.path) or ".." in source.path.split("/"):
-            report.skip("files", "The path isn't valid.", source.path)
-            return None
-        known = state.uploads.with_key(key_in(source.path))
-        if known is not None:
-            if known.path != source.path:
-                report.skip("files", "Another file has the same key.", source.path)
             return None
         draft = self._uploads.begin()
         try:
@@ -147,9 +137,9 @@ class SourceFiles:
             await asyncio.to_thread(draft.finish)
             name = attachments.display_name(storable(source.file.name))
             media_type = attachments.media_type(source.file.media_type, name)
-            picture = await image_info(draft.arriving.place, media_type, name)
-            place = self._uploads.place_of(source.path)
-            await self._files.put_from(place, draft.arriving.place)
+            picture = await image_info(draft.arriving.path, media_type, name)
+            place = self._uploads.final_path(source.path)
+            await self._files.put_from(place, draft.arriving.path)
         finally:
             draft.discard()
         return Attachment(
@@ -164,7 +154,7 @@ class SourceFiles:
         )
 
     def _copy(self, file: SourceFile, into: BinaryIO) -> int | str:
-        """Copy a file. Return its size in bytes, or why it isn't available."""
+        """Copy a file. Return its size in bytes, or the reason why it isn't available."""
         try:
             with self._opened(file) as stream:
                 size = 0
@@ -173,8 +163,28 @@ class SourceFiles:
                     size += len(part)
                 return size
         except FileNotFoundError as error:
-            return _reason(error)
+            return reason_of(error)
 
 
-def _reason(error: FileNotFoundError) -> str:
+def owner_of(
+    source: SourceAttachment, ids: Identifiers, state: State, report: ImportReport
+) -> int | None:
+    """Return the owner of a file, or None if the file can't be imported or was imported before."""
+    user_id = ids.find("user", source.owner)
+    if user_id is None:
+        report.skip("files", "The owner isn't in the export.", source.file.name)
+        return None
+    if not _PATH.fullmatch(source.path) or ".." in source.path.split("/"):
+        report.skip("files", "The path isn't valid.", source.path)
+        return None
+    known = state.uploads.with_key(key_in(source.path))
+    if known is None:
+        return user_id
+    if known.path != source.path:
+        report.skip("files", "Another file has the same key.", source.path)
+    return None
+
+
+def reason_of(error: FileNotFoundError) -> str:
+    """Return why a file of the source isn't available."""
     return str(error) if isinstance(error, FileUnavailable) else "The file is missing."

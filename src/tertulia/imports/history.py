@@ -1,31 +1,26 @@
 """The edits and reactions of imported messages, which are written next to the log."""
 
-from typing import Final
-
-from tertulia.imports.identifiers import Identifiers
+from tertulia.imports.context import ImportContext
 from tertulia.imports.personal_records import MAX_CLIENT, topic_name
 from tertulia.imports.preparation import PreparedMessage
-from tertulia.imports.report import ImportReport
+from tertulia.imports.records import MAX_REACTIONS
 from tertulia.imports.values import storable
 from tertulia.model.messages import Message, MessageEdit
 from tertulia.model.reactions import EmojiKind, Reaction
 from tertulia.store.notes import MessageHistoryImported
 
-MAX_REACTIONS: Final = 10_000
-"""Of a message."""
-
 
 class ImportedHistory:
     """The edits and reactions of a batch."""
 
-    def __init__(self, ids: Identifiers, report: ImportReport) -> None:
-        self._ids = ids
-        self._report = report
+    def __init__(self, context: ImportContext) -> None:
+        self._ids = context.ids
+        self._report = context.report
         self._edits: list[MessageEdit] = []
         self._reactions: list[Reaction] = []
 
     def note(self) -> MessageHistoryImported:
-        """Return what writes it."""
+        """Return the note that stores the edits and reactions."""
         return MessageHistoryImported(tuple(self._edits), tuple(self._reactions))
 
     def add(self, prepared: PreparedMessage, message: Message) -> None:
@@ -34,7 +29,7 @@ class ImportedHistory:
         for n, (edit, before) in enumerate(zip(prepared.edits, prepared.before, strict=True), 1):
             content, html = edit.was_content, None if before is None else before.html
             if {content, edit.topic, edit.channel} == {None}:
-                # The previous text isn't known, but that there was one.
+                # The previous text isn't known, only that the message was edited.
                 content, html = message.content, message.rendered
             self._edits.append(
                 MessageEdit(
@@ -50,26 +45,27 @@ class ImportedHistory:
                     channel_id=self._ids.find("channel", edit.channel),
                 )
             )
+        self._report.count("edits", len(prepared.edits))
         seen: set[tuple[int | None, EmojiKind, str]] = set()
-        for one in source.reactions[:MAX_REACTIONS]:
-            user_id = self._ids.find("user", one.user)
-            code = storable(one.code)[:MAX_CLIENT]
-            if one.kind is EmojiKind.CUSTOM:
+        for reaction in source.reactions[:MAX_REACTIONS]:
+            user_id = self._ids.find("user", reaction.user)
+            code = storable(reaction.code)[:MAX_CLIENT]
+            if reaction.kind is EmojiKind.CUSTOM:
                 emoji_id = self._ids.find("emoji", int(code) if code.isdecimal() else code)
                 if emoji_id is None:
-                    self._report.skip("reactions", "The emoji isn't in the export.", one.name)
+                    self._report.skip("reactions", "The emoji isn't in the export.", reaction.name)
                     continue
                 code = str(emoji_id)
             if user_id is None:
-                self._report.skip("reactions", "The person isn't in the export.", one.name)
+                self._report.skip("reactions", "The person isn't in the export.", reaction.name)
                 continue
-            if (user_id, one.kind, code) in seen:
+            if (user_id, reaction.kind, code) in seen:
                 continue
-            seen.add((user_id, one.kind, code))
-            name = storable(one.name)[:MAX_CLIENT]
+            seen.add((user_id, reaction.kind, code))
+            name = storable(reaction.name)[:MAX_CLIENT]
             self._reactions.append(
                 Reaction(
-                    message_id=message_id, user_id=user_id, kind=one.kind, code=code, name=name
+                    message_id=message_id, user_id=user_id, kind=reaction.kind, code=code, name=name
                 )
             )
         self._report.count("reactions", len(seen))

@@ -1,9 +1,9 @@
-"""Which ID a record of the source gets."""
+"""The IDs that records of the source get."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from tertulia.domain.organization import realms
+from tertulia.domain.organization import lifecycle
 from tertulia.imports.records import Holders, Key, SourceOrganization
 from tertulia.imports.report import ImportReport
 from tertulia.model.groups import SYSTEM_GROUPS, GroupSetting, Members, normalized
@@ -11,17 +11,18 @@ from tertulia.state.state import State
 
 SYSTEM_GROUP_IDS: Final[Mapping[str, int]] = {group.name: group.id for group in SYSTEM_GROUPS}
 MAX_KEPT: Final = 2**31 - 2**24
-"""The largest ID that is kept. Beyond it, clients and bitmaps have too little room for new ones."""
+"""The largest ID that is kept. Higher IDs would leave too little room for new ones in clients and
+bitmaps."""
 _SYSTEM_BOTS: Final = {
-    "notification": realms.NOTIFICATION_BOT,
-    "welcome": realms.WELCOME_BOT,
-    "email": realms.EMAIL_GATEWAY,
+    "notification": lifecycle.NOTIFICATION_BOT,
+    "welcome": lifecycle.WELCOME_BOT,
+    "email": lifecycle.EMAIL_GATEWAY,
 }
 _NONE: Final[Mapping[Key, int]] = {}
 
 MATCHED: Final = (
-    "They have an account here with this email address. What the export says they wrote appears as"
-    " theirs."
+    "They have an account here with this email address, so their messages in the export appear as"
+    " sent by it."
 )
 
 
@@ -38,10 +39,10 @@ class Identifiers:
             for kind, some in (ids or {}).items()
         }
         self.is_changed = False
-        """Whether IDs were assigned that aren't stored yet."""
+        """Whether there are new IDs that aren't stored yet."""
 
     def stored(self) -> Mapping[str, Mapping[str, int]]:
-        """Return all of them, as `__init__` takes them."""
+        """Return all IDs, in the form that `__init__` takes."""
         return {
             kind: {name_of(key): number for key, number in some.items()}
             for kind, some in self._ids.items()
@@ -53,9 +54,9 @@ class Identifiers:
         self.is_changed = True
 
     def assign(self, kind: str, keys: Iterable[Key], *, taken: set[int], keep: bool) -> list[Key]:
-        """Give the records without an ID theirs: with `keep`, an integer key itself unless it is
-        taken, otherwise the next number above all. Add them to `taken`. Return the keys whose ID
-        differs from an integer key."""
+        """Assign IDs to the records without one, and add them to `taken`. With `keep`, an integer
+        key becomes the ID unless it's taken; otherwise, the ID is the next number above all. Return
+        the integer keys that got another ID."""
         ids = self._ids.setdefault(kind, {})
         self.is_changed = True
         waiting: list[Key] = []
@@ -83,9 +84,9 @@ class Identifiers:
         return tuple(sorted(set(self._ids.get(kind, {}).values())))
 
     def several(self, kind: str, keys: Iterable[Key]) -> tuple[int, ...]:
-        """Return the IDs of those that were imported, ascending."""
-        found = map(self._ids.get(kind, _NONE).get, keys)
-        return tuple(sorted({one for one in found if one is not None}))
+        """Return the IDs of the imported records among `keys`, ascending."""
+        ids = map(self._ids.get(kind, _NONE).get, keys)
+        return tuple(sorted({record_id for record_id in ids if record_id is not None}))
 
     def group(self, key: Key) -> int | None:
         """Return the ID of a group: a system group by its name, or an imported one."""
@@ -100,7 +101,7 @@ class Identifiers:
         return normalized(
             Members(
                 self.several("user", holders.people),
-                tuple(one for one in groups if one is not None),
+                tuple(group for group in groups if group is not None),
             )
         )
 
@@ -114,8 +115,8 @@ def assign_ids(
     matches_accounts: bool,
     report: ImportReport,
 ) -> None:
-    """Give every record its ID. With `matches_accounts`, people whose address has an account are
-    that account. Several people with the same address are always one."""
+    """Assign an ID to every record. With `matches_accounts`, people whose email address has an
+    account here are matched to it. People with the same address always become one account."""
     tables: Mapping[str, tuple[str, str, Iterable[Any]]] = {
         "user": ("users", "people", source.users),
         "group": ("user_groups", "groups", source.groups),
@@ -143,9 +144,9 @@ def assign_ids(
             _match_people(source, ids, taken, keep=keep, report=report)
         if kind == "group":
             taken |= set(SYSTEM_GROUP_IDS.values())
-        changed = ids.assign(kind, [one.key for one in records], taken=taken, keep=keep)
+        changed = ids.assign(kind, [record.key for record in records], taken=taken, keep=keep)
         for key in changed if keep else ():
-            report.change(noun, "The ID is taken here, so it got another one.", key)
+            report.change(noun, "The ID is already used here, so it got a new one.", key)
 
 
 def _match_accounts(
@@ -174,7 +175,7 @@ def _match_people(
         if not address or ids.find("user", user.key) is not None:
             continue
         if (first := by_address.setdefault(address, user.key)) != user.key:
-            # The first one gets its ID now, so that the others have it too.
+            # The first person gets the ID now, so that the others with this address share it.
             ids.assign("user", [first], taken=taken, keep=keep)
             ids.put("user", user.key, ids.find("user", first) or 0)
             ids.put("matched", user.key, ids.find("user", first) or 0)
@@ -184,7 +185,7 @@ def _match_people(
 
 
 def name_of(key: Key) -> str:
-    """Return a key as a text. An integer and a text never meet."""
+    """Return a key as a text. Integers and texts never give the same text."""
     return f"#{key}" if isinstance(key, int) else key
 
 

@@ -1,7 +1,7 @@
 """Importing an organization from a source: its steps, and how an interrupted import is resumed.
 
-An import is commands of the log, as any use of the organization, so servers can run in the
-meantime. Each commit stores how far the import is; the next start continues there.
+An import submits commands to the log like any user, so servers can run in the meantime. Each commit
+stores the progress, from which the next start continues.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from tertulia.domain.messages.sending import ToPeople
 from tertulia.domain.organization import imports
 from tertulia.imports.channels import memberships
 from tertulia.imports.commits import ImportCommits
+from tertulia.imports.context import ImportContext
 from tertulia.imports.files import SourceFiles
 from tertulia.imports.identifiers import MAX_KEPT, Identifiers, assign_ids
 from tertulia.imports.message_import import MessageImport
@@ -34,32 +35,30 @@ from tertulia.imports.progress import (
     read_from,
 )
 from tertulia.imports.records import SourceAttachment, SourceOrganization
+from tertulia.imports.rendering import RenderPool
 from tertulia.imports.report import ImportReport
 from tertulia.imports.source import Source, Survey
+from tertulia.imports.target import ImportTarget
 from tertulia.imports.wording import message_of
-from tertulia.log.log import Log
-from tertulia.markup.external_media import ExternalMedia
 from tertulia.markup.render import Renderer
 from tertulia.model.changes import AttachmentAdded, QueuesEnded
 from tertulia.model.users import Credential, Role
 from tertulia.service.credentials import Vault
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.store import installation
-from tertulia.store.disk_files import DiskFiles
-from tertulia.store.files import Files
 from tertulia.store.notes import FactsForgotten, QueuesForgotten
 from tertulia.store.store import READ_SECONDS
 from tertulia.texts import language_for
 
-PICTURES_AT_ONCE: Final = 50
-"""People whose avatars are stored before their accounts are written: servers delete pictures that
-aren't used within an hour."""
+PICTURE_BATCH: Final = 50
+"""The number of people whose avatars are stored together before their accounts are written. Servers
+delete pictures that aren't used within an hour, so this is small."""
 
 T = TypeVar("T")
 
 
 class _Secrets:
-    """Makes what accounts need, as `Secrets`."""
+    """Implements `Secrets` with the installation's secret."""
 
     def __init__(self, vault: Vault) -> None:
         self._vault = vault
@@ -82,36 +81,27 @@ class Importer:
 
     def __init__(
         self,
-        log: Log,
-        vault: Vault,
-        files: Files,
-        disk: DiskFiles,
+        target: ImportTarget,
         source: Source,
         *,
-        site: str = "",
-        media: ExternalMedia | None = None,
         tell: Tell = lambda _: None,
         processes: int | None = None,
         is_followed: bool = False,
         matches_accounts: bool = True,
         request_id: int = 0,
     ) -> None:
-        """`site` is the server's URL, and `media` what messages show of other servers.
-        `is_followed`: whether people keep writing at the source, so that the report can't
-        be sent as a message: one there will have its ID. `matches_accounts`: whether people whose
-        email address has an account here become that account. `request_id` is the import's ID if
-        an owner started it in the browser: if they cancel it, the next commit raises
-        ImportCanceled."""
+        """`is_followed` says whether people keep writing at the source. If they do, the report
+        isn't sent as a message, because the next message there will have its ID. `matches_accounts`
+        says whether people whose email address has an account here are matched to it. `request_id`
+        is the import's ID if an owner started it in the browser. If they cancel it, the next commit
+        raises ImportCanceled."""
         self._request_id = request_id
         self._is_followed = is_followed
         self._matches_accounts = matches_accounts
-        self._log = log
-        self._vault = vault
-        self._files = files
-        self._disk = disk
+        self._target = target
+        self._log = target.log
+        self._vault = target.vault
         self._source = source
-        self._site = site
-        self._media = media
         self._tell = tell
         self._processes = processes
         self._ids = Identifiers()
@@ -127,12 +117,14 @@ class Importer:
         self._commits = ImportCommits(self._log, self._vault, self._ids, progress, self._tell)
         if progress.step == "done":
             return progress
-        # What the source reports is the same each time: it isn't counted again after a restart.
+        # The source reports the same remarks each time, so they aren't counted again after a
+        # restart.
         noticed = progress.report if is_fresh else ImportReport()
         organization = await asyncio.to_thread(
             read_from, lambda: self._source.organization(noticed)
         )
-        files = SourceFiles(self._source, self._files, self._disk, self._ids, progress.report)
+        target = self._target
+        files = SourceFiles(self._source, target.files, target.disk, self._ids, progress.report)
         if is_fresh:
             files.require_room(survey)
             assign_ids(
@@ -143,24 +135,25 @@ class Importer:
                 matches_accounts=self._matches_accounts,
                 report=progress.report,
             )
-        made = OrganizationChanges(
+        context = ImportContext(
             self._log.state,
             organization,
             self._ids,
             _Secrets(self._vault),
             progress.report,
-            self._log.clock(),
-            is_new=progress.is_new,
+            int(self._log.clock()),
+            progress.is_new,
         )
+        made = OrganizationChanges(context)
         await self._write_organization(made, organization, files)
         if progress.step == "messages":
-            await self._write_messages(made, organization, files)
+            await self._write_messages(context, made, files)
         if progress.step == "end":
             await self._end()
         return progress
 
     async def _begin(self, survey: Survey) -> bool:
-        """Continue the import that is stored, or begin one. Return whether it begins."""
+        """Continue the stored import, or begin a new one. Return whether a new one begins."""
         stored, ids, linked = await self._log.store.read_log(
             lambda c: (
                 installation.value(c, FACT),
@@ -177,15 +170,15 @@ class Importer:
                 self._ids = Identifiers(msgspec.json.decode(ids or "{}"))
                 self._linked = linked
                 return False
-            is_given_up = before.request_id and not imports.is_to_be_imported(
+            is_given_up = before.request_id and not imports.is_started(
                 self._log.state, before.request_id
             )
             if before.step != "done" and not is_given_up:
                 raise ImportRefused(
                     f"An import from {before.origin} isn't finished. Run the same `tertulia import`"
-                    " command again to continue it, or `tertulia import cancel` to give it up."
+                    " command again to continue it, or `tertulia import cancel` to cancel it."
                 )
-            if before.step != "done":  # Links that it remembered aren't for this import.
+            if before.step != "done":  # The stored links belong to another import.
                 await self._log.store.write(lambda c: installation.forget_all(c, LINK_FACT))
         is_new = self._log.state.is_empty
         self._progress = Progress(
@@ -198,11 +191,11 @@ class Importer:
             keep_ids=self._source.keeps_ids and is_new,
             started_at=time.time(),
             request_id=self._request_id,
-            erased=imports.erased_accounts(self._log.state),
+            erased=self._log.state.users.erased_count,
         )
         return True
 
-    # Everything but messages
+    # Everything except messages
 
     async def _write_organization(
         self, made: OrganizationChanges, organization: SourceOrganization, files: SourceFiles
@@ -211,7 +204,7 @@ class Importer:
         if self._progress.step == "founding":
             await commits.submit(made.founding(str(uuid.uuid4())), "accounts")
         if self._progress.step == "accounts":
-            for users in commits.chunks(made.accounts.users(), PICTURES_AT_ONCE):
+            for users in commits.chunks(made.accounts.users(), PICTURE_BATCH):
                 await commits.submit(made.accounts.created(users, await files.avatars(users)))
             self._next("groups")
         if self._progress.step == "groups":
@@ -263,35 +256,23 @@ class Importer:
                 made.pictures.realm[name] = path
 
     async def _write_messages(
-        self, made: OrganizationChanges, organization: SourceOrganization, files: SourceFiles
+        self, context: ImportContext, made: OrganizationChanges, files: SourceFiles
     ) -> None:
-        preparation = Preparation(
-            self._log,
-            self._source,
-            self._ids,
-            files,
-            self._site,
-            self._processes,
-            self._media,
-        )
+        target = self._target
+        pool = RenderPool(self._log.state, target.site, self._processes, target.media)
+        preparation = Preparation(context, self._source, files, pool)
         try:
             await MessageImport(
-                self._log,
-                self._commits,
-                self._progress,
-                self._ids,
-                made.channels,
-                organization,
-                self._linked,
+                self._commits, self._progress, context, made.channels, self._linked
             ).run(preparation)
         finally:
-            preparation.close()
+            pool.close()
         self._next("end")
 
     # The end
 
     async def _end(self) -> None:
-        """Send the report to the owners, and let clients load everything again."""
+        """Send the report to the owners, and let clients reload everything."""
         progress = self._progress
         progress.step, progress.ended_at = "done", time.time()
         self._ids.is_changed = True
@@ -312,7 +293,7 @@ class Importer:
                 for owner_id in owners
                 if not self._is_followed
             ]
-            sent = bot_messages.post(context, messages, Renderer().render)
+            sent = bot_messages.posting_changes(context, messages, Renderer().render)
             return Decision(None, [QueuesEnded(), *sent])
 
-        await self._commits.commit_noted(verb, *over)
+        await self._commits.commit_with_progress(verb, *over)

@@ -22,8 +22,9 @@ class ImportBusy(ImportRefused):
 
 
 @contextlib.contextmanager
-def alone(work: Path) -> Iterator[None]:
-    """Be the only import with this data directory. Raises ImportBusy if there is another."""
+def import_lock(work: Path) -> Iterator[None]:
+    """Hold the lock of this data directory's imports. Raises ImportBusy if another import holds
+    it."""
     file_modes.directory(work.parent)
     file_modes.directory(work)
     descriptor = os.open(work / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
@@ -40,7 +41,7 @@ def alone(work: Path) -> Iterator[None]:
 
 
 def delete_extracted(work: Path, older_than: float = 0) -> None:
-    """Delete extracted and sorted files that are older than some seconds. The caller has the
+    """Delete extracted and sorted files older than `older_than` seconds. The caller must hold the
     lock."""
     before = time.time() - older_than
     for path in work.iterdir():

@@ -1,4 +1,4 @@
-"""Converting Markdown of other servers without touching its code."""
+"""Converting the Markdown of other servers without changing code in it."""
 
 import re
 from collections.abc import Callable
@@ -7,19 +7,19 @@ from typing import Final
 from tertulia.domain import names
 
 MAX_TEXT: Final = 40_000
-"""Characters of a text that is converted. Messages can have fewer."""
+"""Longest text that is converted, in characters. Messages are shorter."""
 LONGEST: Final = names.MAX_MESSAGE - 500
-"""Characters of a message, before mentions get their final form."""
+"""Longest message, in characters, before mentions get their final form."""
 BEFORE_MENTION: Final = r"(?<![^\s'\"({\[/<])"
-"""What may precede a mention here."""
+"""The text that can precede a mention here."""
 _FENCE: Final = re.compile(r"(`{3,}|~{3,})([^`\n]*)")
 _SPAN: Final = re.compile(r"(?<!`)(`+)(?!`)(?:.+?)(?<!`)\1(?!`)", re.DOTALL)
 _LATEX: Final = frozenset({"latex", "tex"})
 
 
 def convert(text: str, converted: Callable[[str], str]) -> str:
-    """Return the text, with everything but code changed by `converted`. Blocks of LaTeX become
-    blocks of math."""
+    """Return the text, with everything except code converted by `converted`. Blocks of LaTeX become
+    math blocks."""
     if "```" not in text and "~~~" not in text:
         return _outside_spans(text[:MAX_TEXT], converted)
     written: list[str] = []
@@ -59,7 +59,7 @@ def _outside_spans(text: str, converted: Callable[[str], str]) -> str:
 
 
 def in_link(name: str) -> str:
-    """Return a file's name as the text of a link."""
+    """Return a file's name, escaped as the text of a link."""
     return re.sub(r"[\[\]\\`]", "", " ".join(name.split())) or "file"
 
 
@@ -71,8 +71,8 @@ def quoted(text: str) -> str:
 
 
 def parts_of(text: str, longest: int = LONGEST) -> list[str]:
-    """Return a text in parts that aren't longer, cut at lines or spaces. A block of code that
-    is cut continues as a block."""
+    """Split a text at lines or spaces into parts of at most `longest` characters. A code block that
+    is split continues as a code block."""
     results: list[str] = []
     rest = text
     while len(rest) > longest:
@@ -93,8 +93,8 @@ def parts_of(text: str, longest: int = LONGEST) -> list[str]:
     return [*results, rest]
 
 
-_INFO: Final = "".join(chr(one) for one in range(33, 127) if chr(one) not in "`~") + " "
-"""Characters of a language after a fence."""
+_INFO: Final = "".join(chr(code) for code in range(33, 127) if chr(code) not in "`~") + " "
+"""Characters allowed in a language after a fence."""
 
 
 def _open_fence(text: str) -> str:

@@ -7,53 +7,44 @@ from itertools import islice
 from typing import Final
 
 from tertulia.imports.channels import ChannelChanges, memberships
-from tertulia.imports.commits import CHANGES_AT_ONCE, ImportCommits
-from tertulia.imports.identifiers import Identifiers
+from tertulia.imports.commits import CHANGE_BATCH, ImportCommits
+from tertulia.imports.context import ImportContext
 from tertulia.imports.messages import MessageWriter, Written
 from tertulia.imports.preparation import Preparation, PreparedBatch
-from tertulia.imports.progress import Expired, Progress
+from tertulia.imports.progress import Progress
 from tertulia.imports.read_state import ImportedReads, ids_in, runs_of
-from tertulia.imports.records import SourceMessage, SourceOrganization
-from tertulia.log.log import Log
+from tertulia.imports.records import SourceMessage
 from tertulia.store.notes import Note
 
-MESSAGES_AT_ONCE: Final = 500
-READ_CHANGES_AT_ONCE: Final = 20
-READ_AT_ONCE: Final = 20_000
+MESSAGE_BATCH: Final = 500
+READ_CHANGE_BATCH: Final = 20
+READ_STATE_BATCH: Final = 20_000
 """Messages whose read state is written together."""
 
 
 class MessageImport:
-    """Writes the messages, or what is left of them."""
+    """Writes the messages that aren't written yet."""
 
     def __init__(
         self,
-        log: Log,
         commits: ImportCommits,
         progress: Progress,
-        ids: Identifiers,
+        context: ImportContext,
         channels: ChannelChanges,
-        organization: SourceOrganization,
         linked: dict[str, str],
     ) -> None:
         """`linked` are the URLs of messages that may be linked, as for `MessageWriter`."""
         self._commits = commits
         self._progress = progress
-        self._ids = ids
-        _, self._plan = memberships(organization.subscriptions)
+        self._ids = context.ids
+        _, self._plan = memberships(context.source.subscriptions)
         self._writer = MessageWriter(
-            ids,
-            channels,
-            self._plan,
-            progress.report,
-            Expired(organization, log.clock(), progress.report),
-            linked,
-            keep_ids=progress.keep_ids,
+            context, channels, self._plan, linked, keep_ids=progress.keep_ids
         )
         self._read = ImportedReads()
 
     async def run(self, preparation: Preparation) -> None:
-        """Write everything that is prepared. Raises SourceError."""
+        """Write all prepared messages. Raises SourceError."""
         progress = self._progress
         progress.resumed_at, progress.resumed_messages = time.time(), progress.messages
         known = ids_in(progress.unread_ids)
@@ -62,34 +53,34 @@ class MessageImport:
             async for batch in batches:
                 if batch.prepared:
                     await self._write(batch)
-                else:  # Only its read state is missing.
+                else:  # Only the read state is missing.
                     messages = batch.messages
                     self._add_read(messages, islice(known, len(messages)))
         await self._write_read_state()
         await self._apply(len(self._plan))
 
     async def _apply(self, until: int) -> None:
-        """Apply the memberships up to that number, after the newest message."""
+        """Apply the first `until` memberships, after the newest message."""
         progress = self._progress
         while progress.applied < until:
-            most = min(until - progress.applied, self._commits.pace.most(CHANGES_AT_ONCE))
+            most = min(until - progress.applied, self._commits.pace.most(CHANGE_BATCH))
             notes: list[Note] = []
 
             def noted(applied: int, notes: list[Note] = notes) -> None:
                 progress.applied = applied
-                notes[:] = self._commits.noted()
+                notes[:] = self._commits.progress_notes()
 
             await self._commits.commit(
                 self._writer.rest, progress.applied, most, noted, notes=notes
             )
 
     async def _write(self, batch: PreparedBatch) -> None:
-        """Write the batch, in as many commits as others need to use the database in between."""
+        """Write the batch in one or more commits, so that other writers get their turn."""
         rest: PreparedBatch | None = batch
         while rest is not None:
-            piece, rest = rest.cut(self._commits.pace.most(MESSAGES_AT_ONCE))
+            piece, rest = rest.cut(self._commits.pace.most(MESSAGE_BATCH))
             await self._write_piece(piece)
-        if self._read.size >= READ_AT_ONCE:
+        if self._read.size >= READ_STATE_BATCH:
             await self._write_read_state()
 
     async def _write_piece(self, piece: PreparedBatch) -> None:
@@ -97,7 +88,7 @@ class MessageImport:
         progress = self._progress
         notes: list[Note] = []
         due = self._writer.due(progress.applied, piece.messages)
-        if due - progress.applied > CHANGES_AT_ONCE:
+        if due - progress.applied > CHANGE_BATCH:
             await self._apply(due)
 
         def noted(written: Written) -> list[Note]:
@@ -107,7 +98,7 @@ class MessageImport:
             progress.unread_ids += runs_of(written.ids)
             progress.report.add(piece.report)
             progress.report.count("messages", len(written.ids) - written.ids.count(0))
-            return self._commits.noted()
+            return self._commits.progress_notes()
 
         written = await self._commits.commit(
             self._writer.write, piece.prepared, progress.applied, notes, noted, notes=notes
@@ -115,14 +106,14 @@ class MessageImport:
         self._add_read(piece.messages, written.ids)
 
     def _add_read(self, messages: Sequence[SourceMessage], ids: Iterable[int]) -> None:
-        for one, message_id in zip(messages, ids, strict=True):
+        for message, message_id in zip(messages, ids, strict=True):
             if message_id:
-                self._read.add(message_id, self._ids.several("user", one.unread_by))
+                self._read.add(message_id, self._ids.several("user", message.unread_by))
 
     async def _write_read_state(self) -> None:
         changes = self._read.changes(self._ids.all("user"))
         written = 0
-        for some in self._commits.chunks(changes, READ_CHANGES_AT_ONCE):
+        for some in self._commits.chunks(changes, READ_CHANGE_BATCH):
             written += len(some)
             if written == len(changes):
                 self._progress.read_position = self._progress.position

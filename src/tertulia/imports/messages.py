@@ -1,5 +1,6 @@
 """The changes that write a batch of messages, with the subscriptions between them."""
 
+import dataclasses
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
@@ -11,13 +12,13 @@ from msgspec.structs import replace
 from tertulia.domain.messages import widgets
 from tertulia.domain.names import MAX_MESSAGE, MAX_REMINDER_NOTE
 from tertulia.imports.channels import AppliedMemberships, ChannelChanges, MembershipStep
+from tertulia.imports.context import ImportContext
 from tertulia.imports.history import ImportedHistory
-from tertulia.imports.identifiers import MAX_KEPT, Identifiers
+from tertulia.imports.identifiers import MAX_KEPT
 from tertulia.imports.personal_records import MAX_CLIENT, topic_name
 from tertulia.imports.preparation import PreparedMessage
-from tertulia.imports.progress import Expired
+from tertulia.imports.progress import RetentionCheck
 from tertulia.imports.records import Key, SourceMessage
-from tertulia.imports.report import ImportReport
 from tertulia.imports.values import storable
 from tertulia.markup import addresses
 from tertulia.model.attachments import Attachment, linked_paths
@@ -29,6 +30,7 @@ from tertulia.model.changes import (
     ReminderSet,
     SubmessageAdded,
 )
+from tertulia.model.channels import topic_key
 from tertulia.model.messages import (
     DirectConversation,
     Flag,
@@ -43,52 +45,49 @@ from tertulia.state.state import State
 from tertulia.store.notes import FactSet, MessageHistoryImported, Note
 
 LINK_FACT: Final = "import_link:"
-"""Begins the keys of facts with the URLs of messages, until the import ends."""
+"""Prefix of the keys of facts that hold the URLs of messages until the import ends."""
 MAX_REMINDERS: Final = 10_000
-"""Of a message."""
+"""The most reminders of a message that are imported."""
 MAX_PARTS: Final = 10_000
-"""Votes and tasks of a message."""
+"""The most votes and tasks of a message that are imported."""
 
 
 class Written(Struct, frozen=True):
     """The result of writing a batch."""
 
     ids: tuple[int, ...]
-    """The messages' IDs; 0 for those that were skipped."""
+    """The messages' IDs; 0 for skipped messages."""
     applied: int
-    """Memberships that are applied now."""
+    """The number of memberships applied so far."""
 
 
 class MessageWriter:
-    """Writes batches. A verb: the state decides the IDs."""
+    """Writes batches of messages as verbs, because the state decides the IDs."""
 
     def __init__(
         self,
-        ids: Identifiers,
+        context: ImportContext,
         channels: ChannelChanges,
         plan: Sequence[MembershipStep],
-        report: ImportReport,
-        expired: Expired,
         linked: dict[str, str],
         *,
         keep_ids: bool,
     ) -> None:
-        """`linked` are the URLs of messages that may be linked, by `LINK_FACT` and the key. More
-        are added."""
-        self._ids = ids
+        """`linked` are the URLs of messages that may be linked, by `LINK_FACT` and the message's
+        key. The writer adds more."""
+        self._context = context
         self._linked = linked
         self._channels = channels
         self._plan = plan
-        self._report = report
-        self._expired = expired
+        self._retention = RetentionCheck(context)
         self._keep_ids = keep_ids
 
     def due(self, applied: int, batch: Sequence[SourceMessage]) -> int:
         """Return how many memberships are applied before the batch's first message."""
-        key = next((one.key for one in batch), 0)
+        key = next((message.key for message in batch), 0)
         if not isinstance(key, int):
             return applied
-        return max(applied, bisect_left(self._plan, key, key=lambda one: one.after))
+        return max(applied, bisect_left(self._plan, key, key=lambda step: step.after))
 
     def write(
         self,
@@ -100,8 +99,8 @@ class MessageWriter:
     ) -> Decision[Written]:
         """Return the changes that write the batch, after the first `applied` memberships.
 
-        `notes` are the command's, which are read after it decided: it adds the messages' history,
-        the URLs of those that may be linked, and the progress, of which `progress` makes notes.
+        Once decided, it adds to the command's `notes`: the messages' history, the URLs of messages
+        that may be linked, and the notes that `progress` makes of the progress.
         """
         made = _Batch(self, context.state, applied)
         decision, history = made.decided(batch)
@@ -112,22 +111,25 @@ class MessageWriter:
     def rest(
         self, context: CommandContext, applied: int, most: int, progress: Callable[[int], None]
     ) -> Decision[None]:
-        """Apply up to that many memberships after the newest message, and call `progress` with how
-        many are applied."""
+        """Apply at most `most` memberships after the newest message, and call `progress` with the
+        number applied so far."""
         until = min(applied + most, len(self._plan))
-        memberships = AppliedMemberships(context.state, self._ids, self._channels, self._report)
+        current = dataclasses.replace(self._context, state=context.state)
+        memberships = AppliedMemberships(current, self._channels)
         changes: list[AnyChange] = []
-        for one in self._plan[applied:until]:
-            changes += memberships.applied(one, context.state.last_message_id)
+        for step in self._plan[applied:until]:
+            changes += memberships.applied(step, context.state.last_message_id)
         progress(until)
         return Decision(None, changes)
 
 
 class _Batch:
     def __init__(self, writer: MessageWriter, state: State, applied: int) -> None:
+        context = dataclasses.replace(writer._context, state=state)
         self._writer = writer
-        self._ids = writer._ids
-        self._report = writer._report
+        self._context = context
+        self._ids = context.ids
+        self._report = context.report
         self._state = state
         self._applied = applied
         self._last_id = state.last_message_id
@@ -135,14 +137,16 @@ class _Batch:
         self._begun: dict[tuple[int, ...], DirectConversation] = {}
         self._next_file = state.tables["attachments"].next_id()
         self._files: dict[str, Attachment] = {}
-        """New ones, by path."""
-        self._next_part = widgets.next_id(state)
+        """New files by path."""
+        self._next_part = widgets.next_submessage_id(state)
         self._next_reminder = state.tables["reminders"].next_id()
-        self._memberships = AppliedMemberships(state, writer._ids, writer._channels, writer._report)
+        self._memberships = AppliedMemberships(context, writer._channels)
         self.linked: dict[str, str] = {}
         """The URLs of messages that may be linked, by key of their fact."""
         self._pins: dict[int, int] = {}
-        self._history = ImportedHistory(writer._ids, writer._report)
+        self._topics: set[tuple[int, str]] = set()
+        """New topics by channel and topic key."""
+        self._history = ImportedHistory(context)
 
     def decided(
         self, batch: Sequence[PreparedMessage]
@@ -170,7 +174,8 @@ class _Batch:
         return Decision(Written(tuple(ids), self._applied), changes), self._history.note()
 
     def _message(self, prepared: PreparedMessage, message_id: int) -> list[AnyChange]:
-        """Return the changes that write the message; none if its place didn't come along."""
+        """Return the changes that write the message, or an empty list if its conversation wasn't
+        imported."""
         source = prepared.source
         sender_id = self._ids.find("user", source.sender)
         if sender_id is None:
@@ -182,7 +187,9 @@ class _Batch:
             self._report.skip("messages", "The conversation isn't in the export.", source.key)
             return []
         channel_id, topic, direct_id, begun = place
-        self._writer._expired.look(source)
+        if channel_id is not None:
+            self._count_topic(channel_id, topic_key(topic))
+        self._writer._retention.check(source)
         files = [self._file(file) for file in prepared.files if self._known(file.path) is None]
         changes += [AttachmentAdded(attachment=file) for file in files]
         self._report.count("files", len(files))
@@ -236,6 +243,11 @@ class _Batch:
             self.linked[key] = self._writer._linked[key] = url
         return changes
 
+    def _count_topic(self, channel_id: int, key: str) -> None:
+        if (channel_id, key) not in self._topics and (channel_id, key) not in self._state.topics:
+            self._topics.add((channel_id, key))
+            self._report.count("topics")
+
     def _url(self, message: Message) -> str:
         for members, begun in self._begun.items():
             if message.direct_id == begun.id:
@@ -245,7 +257,8 @@ class _Batch:
     def _place(
         self, source: SourceMessage
     ) -> tuple[int | None, str, int | None, DirectConversation | None] | None:
-        """Return channel, topic, direct conversation, and that one if it's new."""
+        """Return the channel, the topic, and the ID of the direct conversation of the message, and
+        the direct conversation itself if it's new."""
         if source.channel is not None:
             channel_id = self._ids.find("channel", source.channel)
             return (
@@ -254,7 +267,7 @@ class _Batch:
         people = [self._ids.find("user", key) for key in source.people]
         if None in people or not people:
             return None
-        members = tuple(sorted({one for one in people if one is not None}))
+        members = tuple(sorted({user_id for user_id in people if user_id is not None}))
         known = self._state.directs.by_members.get(members)
         if known is not None:
             return None, "", known, None
@@ -267,7 +280,7 @@ class _Batch:
 
     def _file(self, file: Attachment) -> Attachment:
         number, known = file.id, self._state.tables["attachments"]
-        taken = number in known or any(number == one.id for one in self._files.values())
+        taken = number in known or any(number == file.id for file in self._files.values())
         if not self._writer._keep_ids or not 0 < number <= MAX_KEPT or taken:
             number = self._next_file
         self._next_file = max(self._next_file, number + 1)
@@ -279,24 +292,27 @@ class _Batch:
 
     def _linked(self, source: SourceMessage, sender_id: int, content: str) -> tuple[int, ...]:
         """Return the files that the message links: those that the source names, and the sender's.
-        In an existing organization, only new ones and the sender's: an export must not open other
-        people's files."""
-        found = []
-        for one in source.attachments:
-            file = self._known(one.path)
+        In an existing organization, the source may name only new files, because an export must not
+        give access to other people's files."""
+        attachments = []
+        for attachment in source.attachments:
+            file = self._known(attachment.path)
             if file is not None and (
-                self._writer._keep_ids or one.path in self._files or file.user_id == sender_id
+                self._writer._keep_ids
+                or attachment.path in self._files
+                or file.user_id == sender_id
             ):
-                found.append(file.id)
+                attachments.append(file.id)
         for paths in linked_paths(content):
             file = next((file for path in paths if (file := self._known(path))), None)
             if file is not None and file.user_id == sender_id:
-                found.append(file.id)
-        return tuple(dict.fromkeys(found))
+                attachments.append(file.id)
+        return tuple(dict.fromkeys(attachments))
 
     def _flags(self, source: SourceMessage, message: Message) -> dict[int, Flag]:
-        """Return the sparse flags by user. Who received a message that mentions everyone has no
-        flag for that; who has it unread without having received it has a record of it."""
+        """Return the sparse flags by user. People who received a message that mentions everyone
+        have no flag for that. People who have it unread without having received it have a
+        record."""
         flags: dict[int, Flag] = {}
         for key, flag in source.flags.items():
             user_id = self._ids.find("user", key)
@@ -312,8 +328,8 @@ class _Batch:
         return dict(sorted(flags.items()))
 
     def _mentions_everyone(self, source: SourceMessage, channel_id: int) -> bool:
-        """Whether everyone who received the message is mentioned: those to whom a message was moved
-        aren't."""
+        """Whether the message mentions everyone who received it. People to whom a message was moved
+        aren't mentioned."""
         if not source.flags_wildcards:
             return True
         mentioned = {
@@ -329,9 +345,12 @@ class _Batch:
         return self._memberships.has(message.channel_id, user_id)
 
     def _parts(self, source: SourceMessage, message: Message) -> list[Submessage]:
-        given = [(one.user, one.kind, one.content) for one in source.submessages or ()]
+        given = [
+            (submessage.user, submessage.kind, submessage.content)
+            for submessage in source.submessages or ()
+        ]
         if source.submessages is None:
-            begun = widgets.begun_by(message.content)
+            begun = widgets.first_submessage(message.content)
             if begun is not None:
                 given = [(source.sender, widgets.WIDGET, begun)]
         parts = []
@@ -362,6 +381,7 @@ class _Batch:
         if self._state.pins.of_channel.count(message.channel_id) + fresh > MAX_PINS:
             self._report.skip("pins", f"A channel can have at most {MAX_PINS}.", message.id)
             return
+        self._report.count("pins")
         yield MessagePinned(
             pin=Pin(
                 message_id=message.id,
@@ -373,22 +393,22 @@ class _Batch:
         )
 
     def _reminders(self, source: SourceMessage, message_id: int) -> Iterator[AnyChange]:
-        for one in source.reminders[:MAX_REMINDERS]:
-            user_id = self._ids.find("user", one.user)
+        for reminder in source.reminders[:MAX_REMINDERS]:
+            user_id = self._ids.find("user", reminder.user)
             if user_id is None:
                 continue
             number, self._next_reminder = self._next_reminder, self._next_reminder + 1
-            content = storable(one.content)[:MAX_MESSAGE]
+            content = storable(reminder.content)[:MAX_MESSAGE]
             yield ReminderSet(
                 user_id=user_id,
                 reminder=Reminder(
                     id=number,
                     user_id=user_id,
                     message_id=message_id,
-                    note=storable(one.note)[:MAX_REMINDER_NOTE],
+                    note=storable(reminder.note)[:MAX_REMINDER_NOTE],
                     content=content,
-                    rendered=self._writer._channels.checks.html(content, user_id),
-                    deliver_at=self._writer._channels.checks.due(one.deliver_at),
+                    rendered=self._context.checks.html(content, user_id),
+                    deliver_at=self._context.checks.due(reminder.deliver_at),
                 ),
             )
             self._report.count("reminders")
@@ -399,7 +419,7 @@ def _link_key(key: Key) -> str:
 
 
 def _is_part(content: str) -> bool:
-    """Whether it is JSON as clients send it."""
+    """Whether the content is JSON as clients send it."""
     if len(content) > widgets.MAX_SUBMESSAGE or "\\u0000" in content or "\0" in content:
         return False
     try:

@@ -9,17 +9,18 @@ from tertulia.log.log import Log
 from tertulia.model.changes import Entry
 
 SHARED_SECONDS: Final = 10.0
-"""How long the import makes room after someone has changed something."""
+"""How long the import makes room for others after someone has changed something."""
 SHARE: Final = 5
-"""How many times less it writes in one commit then."""
+"""The factor by which commits are smaller in that time."""
 PAUSE_SECONDS: Final = 0.03
-"""How long it leaves the database to others after each commit then: longer than other writers wait
-between two attempts to lock an SQLite file."""
+"""The pause after each commit in that time: longer than other writers wait between two attempts to
+lock an SQLite file."""
 
 
 class Pace:
-    """While other people use the organization, an import writes less in one commit and pauses after
-    each, because their changes wait for it. Otherwise, it doesn't wait for anyone."""
+    """Limits an import's commits. While other people use the organization, their changes wait for
+    the import's commits, so it writes less in each and pauses after it. Otherwise, it writes at
+    full speed."""
 
     def __init__(self, log: Log) -> None:
         self._elapsed = log.elapsed
@@ -37,10 +38,10 @@ class Pace:
         return self._elapsed() - self._others_wrote < SHARED_SECONDS
 
     def most(self, alone: int) -> int:
-        """Return how much to write in one commit, which is `alone` if nobody else writes."""
+        """Return the most messages to write in one commit: `alone` if nobody else writes."""
         return max(1, alone // SHARE) if self.is_shared else alone
 
     async def pause(self) -> None:
-        """Wait after a commit."""
+        """Pause after a commit if others use the organization."""
         if self.is_shared:
             await asyncio.sleep(PAUSE_SECONDS)

@@ -2,36 +2,39 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, suppress
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tertulia.domain import names
-from tertulia.imports.files import SourceFiles
-from tertulia.imports.identifiers import Identifiers
+from tertulia.imports.context import ImportContext
 from tertulia.imports.progress import read_batches
-from tertulia.imports.records import SourceEdit, SourceMessage, SourceNames
+from tertulia.imports.records import (
+    SourceAttachment,
+    SourceEdit,
+    SourceMessage,
+    SourceNames,
+)
 from tertulia.imports.references import MessageLink, References
-from tertulia.imports.rendering import RenderPool, Text
+from tertulia.imports.rendering import Text
 from tertulia.imports.report import ImportReport
 from tertulia.imports.source import MessageBatch, Source, SourceError
 from tertulia.imports.values import plausible, storable
-from tertulia.log.log import Log
-from tertulia.markup.external_media import ExternalMedia
 from tertulia.markup.former_names import FormerNames
 from tertulia.model.attachments import ADDRESS, Attachment
 from tertulia.model.errors import Refused
 from tertulia.model.messages import Rendered
+from tertulia.state.state import State
 
 MAX_EDITS: Final = 1000
-"""Of a message: newer ones don't come along."""
+"""The most edits of a message that are imported. The oldest are kept."""
 TOGETHER: Final = 500
 """Messages that are prepared together."""
 EMPTY: Final = "(empty message)"
-"""The content of messages that had none: all messages here have some."""
+"""The content of messages without content, because all messages here have some."""
 
 T = TypeVar("T")
 
@@ -45,12 +48,11 @@ class PreparedMessage(Struct, frozen=True, kw_only=True):
     edits: tuple[SourceEdit, ...]
     rendered: Rendered
     before: tuple[Rendered | None, ...] = ()
-    """The rendered previous content of each edit."""
+    """The rendered previous contents, one for each edit."""
     files: tuple[Attachment, ...] = ()
-    """Files that it brings along, with their IDs at the source (or 0), unless an earlier message
-    does."""
+    """New files that the message links, with their IDs at the source (or 0)."""
     links: tuple[MessageLink, ...] = ()
-    """Links in its content to other messages."""
+    """The links to other messages in its content."""
 
 
 class PreparedBatch(Struct, kw_only=True):
@@ -58,27 +60,27 @@ class PreparedBatch(Struct, kw_only=True):
 
     sources: list[MessageBatch]
     report: ImportReport
-    """What was noticed about them."""
+    """The remarks about these messages."""
     prepared: list[PreparedMessage] = []
-    """Empty if they're written already."""
+    """The prepared messages; empty if they're already written."""
 
     @property
     def messages(self) -> list[SourceMessage]:
-        return [message for one in self.sources for message in one.messages]
+        return [message for source in self.sources for message in source.messages]
 
     @property
     def position(self) -> str:
-        """Where the source continues after them."""
+        """Return the source's position after these batches."""
         return self.sources[-1].position
 
     def cut(self, most: int) -> "tuple[PreparedBatch, PreparedBatch | None]":
-        """Return the first batches, with up to that many messages but at least one batch, and the
+        """Return the first batches, with at most `most` messages but at least one batch, and the
         rest."""
         messages = number = 0
-        for one in self.sources:
-            if number and messages + len(one.messages) > most:
+        for source in self.sources:
+            if number and messages + len(source.messages) > most:
                 break
-            messages, number = messages + len(one.messages), number + 1
+            messages, number = messages + len(source.messages), number + 1
         if number == len(self.sources):
             return self, None
         first, prepared = self.sources[:number], self.prepared[:messages]
@@ -92,37 +94,45 @@ class PreparedBatch(Struct, kw_only=True):
         )
 
 
+class AttachmentStore(Protocol):
+    """Stores files that messages link."""
+
+    async def attachment(
+        self, source: SourceAttachment, state: State, now: int, report: ImportReport
+    ) -> Attachment | None:
+        """Store a file, unless an earlier attempt did. Return its record, with its ID at the
+        source, or 0. Return None if the file can't be stored, which is added to the report, or if
+        it was imported before."""
+
+
+class TextRenderer(Protocol):
+    """Renders messages."""
+
+    async def render(self, texts: Sequence[Text]) -> list[Rendered]:
+        """Render the texts. No content raises an error."""
+
+
 class Preparation:
-    """Reads batches from a source, and prepares them: the next one while one is written."""
+    """Reads batches from a source, and prepares the next one while the previous one is written."""
 
     def __init__(
-        self,
-        log: Log,
-        source: Source,
-        ids: Identifiers,
-        files: SourceFiles,
-        site: str,
-        processes: int | None,
-        media: ExternalMedia | None = None,
+        self, context: ImportContext, source: Source, files: AttachmentStore, renderer: TextRenderer
     ) -> None:
-        self._state = log.state
+        self._state = context.state
         self._source = source
-        self._ids = ids
+        self._ids = context.ids
         self._files = files
-        self._now = int(log.clock())
-        self._references = References(log.state, ids, secrets.token_hex(8))
-        self._pool = RenderPool(log.state, site, processes, media)
+        self._now = context.now
+        self._references = References(context.state, context.ids, secrets.token_hex(8))
+        self._renderer = renderer
         self._files_before: dict[str, Attachment] = {}
         self._files_now: dict[str, Attachment] = {}
-        """Files of the previous batch, which may not be written yet, and of this one, by path."""
-
-    def close(self) -> None:
-        """End the processes that render."""
-        self._pool.close()
+        """Files of the previous batch, which may not be written yet, and of the current one, by
+        path."""
 
     async def batches(self, after: str, written: str) -> AsyncGenerator[PreparedBatch]:
-        """Yield the batches after the position. Those up to `written`, a later position, are
-        unprepared. Raises SourceError."""
+        """Yield the batches after the position. Batches up to the later position `written` aren't
+        prepared. Raises SourceError."""
         async with (
             aclosing(_ahead(self._read(after, written))) as read,
             aclosing(_ahead(self._prepared(read, after != written, written))) as prepared,
@@ -138,32 +148,32 @@ class Preparation:
         def following() -> list[MessageBatch]:
             if failed:
                 raise failed[0]
-            found: list[MessageBatch] = []
-            while sum(len(one.messages) for one in found) < TOGETHER:
+            read_batches: list[MessageBatch] = []
+            while sum(len(batch.messages) for batch in read_batches) < TOGETHER:
                 try:
-                    one = next(batches, None)
+                    batch = next(batches, None)
                 except SourceError as error:
-                    if not found:
+                    if not read_batches:
                         raise
-                    failed.append(error)  # What was read before is written first.
+                    failed.append(error)  # Earlier batches are written first.
                     break
-                if one is None:
+                if batch is None:
                     break
-                found.append(one)
-                if one.position == written:
+                read_batches.append(batch)
+                if batch.position == written:
                     break
-            return found
+            return read_batches
 
         while True:
             reading = asyncio.ensure_future(asyncio.to_thread(following))
             try:
-                found = await asyncio.shield(reading)
+                batches_read = await asyncio.shield(reading)
             except asyncio.CancelledError:
                 await asyncio.wait([reading])  # The source must not be closed in the meantime.
                 raise
-            if not found:
+            if not batches_read:
                 return
-            yield PreparedBatch(sources=found, report=report.taken())
+            yield PreparedBatch(sources=batches_read, report=report.taken())
 
     async def _prepared(
         self, batches: AsyncIterator[PreparedBatch], is_written: bool, written: str
@@ -184,29 +194,29 @@ class Preparation:
         files: list[tuple[Attachment, ...]] = []
         links: list[list[MessageLink]] = []
         messages = batch.messages
-        for one in messages:
-            user_id = self._ids.find("user", one.sender) or 0
-            original, stored = await self._attachments(one, batch.report)
+        for message in messages:
+            user_id = self._ids.find("user", message.sender) or 0
+            original, stored = await self._attachments(message, batch.report)
             files.append(stored)
             links.append([])
             text = self._references.replaced(original, links[-1])
-            contents.append(self._content(one, text, batch.report))
-            edits.append(self._edits(one, batch.report))
-            texts.append((user_id, contents[-1], self._names(one.names)))
+            contents.append(self._content(message, text, batch.report))
+            edits.append(self._edits(message, batch.report))
+            texts.append((user_id, contents[-1], self._names(message.names)))
             texts += [
                 (user_id, edit.was_content, self._names(edit.was_names))
                 for edit in edits[-1]
                 if edit.was_content is not None
             ]
-        rendered = iter(await self._pool.render(texts))
-        for n, one in enumerate(messages):
+        rendered = iter(await self._renderer.render(texts))
+        for n, message in enumerate(messages):
             html = next(rendered)
             before = [None if edit.was_content is None else next(rendered) for edit in edits[n]]
             batch.prepared.append(
                 PreparedMessage(
-                    source=one,
+                    source=message,
                     content=contents[n],
-                    sent_at=self._sent_at(one, batch.report),
+                    sent_at=self._sent_at(message, batch.report),
                     edits=edits[n],
                     rendered=html,
                     before=tuple(before),
@@ -234,64 +244,66 @@ class Preparation:
             emoji=frozenset(source.emoji),
         )
 
-    def _content(self, one: SourceMessage, text: str, report: ImportReport) -> str:
+    def _content(self, message: SourceMessage, text: str, report: ImportReport) -> str:
         try:
             content = names.message_content(storable(text))
         except Refused:
-            report.change("messages", "The message was empty.", one.key)
+            report.change("messages", "The message was empty.", message.key)
             return EMPTY
         if len(content) < len(text.strip()):
             report.change(
-                "messages", f"It was shortened to {names.MAX_MESSAGE:,} characters.", one.key
+                "messages", f"It was shortened to {names.MAX_MESSAGE:,} characters.", message.key
             )
         return content
 
-    def _edits(self, one: SourceMessage, report: ImportReport) -> tuple[SourceEdit, ...]:
-        if len(one.edits) > MAX_EDITS:
-            report.skip("edits", f"The message has more than {MAX_EDITS:,}.", one.key)
-        found = []
-        for edit in one.edits[:MAX_EDITS]:
+    def _edits(self, message: SourceMessage, report: ImportReport) -> tuple[SourceEdit, ...]:
+        if len(message.edits) > MAX_EDITS:
+            report.skip("edits", f"The message has more than {MAX_EDITS:,}.", message.key)
+        edits = []
+        for edit in message.edits[:MAX_EDITS]:
             content = edit.was_content
             if content is not None:
-                # Links to messages in what it was before aren't worth looking up.
+                # Links to messages in previous contents aren't worth resolving.
                 links: list[MessageLink] = []
                 content = self._references.replaced(content, links)
                 for link in links:
                     content = link.replaced(content, None)
                 content = storable(content)[: names.MAX_MESSAGE] or EMPTY
-            found.append(replace(edit, at=plausible(edit.at, self._now), was_content=content))
-        return tuple(found)
+            edits.append(replace(edit, at=plausible(edit.at, self._now), was_content=content))
+        return tuple(edits)
 
-    def _sent_at(self, one: SourceMessage, report: ImportReport) -> int:
-        at = plausible(one.sent_at, self._now)
-        if at != one.sent_at:
-            report.change("messages", "The time isn't possible, so it's the import's.", one.key)
+    def _sent_at(self, message: SourceMessage, report: ImportReport) -> int:
+        at = plausible(message.sent_at, self._now)
+        if at != message.sent_at:
+            report.change(
+                "messages", "The time is invalid, so the time of the import is used.", message.key
+            )
         return at
 
     async def _attachments(
-        self, one: SourceMessage, report: ImportReport
+        self, message: SourceMessage, report: ImportReport
     ) -> tuple[str, tuple[Attachment, ...]]:
-        """Store a message's files, unless an earlier attempt did. Return its content, which links
-        the original URLs of files that aren't available, and what describes the files."""
-        content, found = one.content, []
-        for source in one.attachments:
+        """Store a message's files, unless an earlier attempt did. Return its content, where files
+        that aren't available are linked by their original URLs, and the files' records."""
+        content, attachments = message.content, []
+        for source in message.attachments:
             if self._state.uploads.at_path(source.path) is not None:
                 continue
             recent = self._files_before.get(source.path) or self._files_now.get(source.path)
             if recent is not None:
-                found.append(recent)
+                attachments.append(recent)
                 continue
             file = await self._files.attachment(source, self._state, self._now, report)
             if file is not None:
-                found.append(file)
+                attachments.append(file)
                 self._files_now[file.path] = file
             elif source.otherwise:
                 content = content.replace(f"{ADDRESS}{source.path}", source.otherwise)
-        return content, tuple(found)
+        return content, tuple(attachments)
 
 
 async def _ahead(items: AsyncIterator[T]) -> AsyncGenerator[T]:
-    """Yield the items. The next one is made while the consumer uses one."""
+    """Yield the items, preparing the next one while the consumer uses one."""
 
     async def following() -> T | None:
         return await anext(items, None)

@@ -1,4 +1,4 @@
-"""How far an import is, and what one would do."""
+"""The progress of an import, or of a check before one."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -6,7 +6,8 @@ from typing import Final, Literal, TypeVar
 
 from msgspec import Struct, field
 
-from tertulia.imports.records import SourceMessage, SourceOrganization
+from tertulia.imports.context import ImportContext
+from tertulia.imports.records import SourceMessage
 from tertulia.imports.report import ImportReport
 from tertulia.imports.source import MessageBatch, Source, SourceError
 from tertulia.store import installation
@@ -16,17 +17,17 @@ logger = logging.getLogger("tertulia.imports")
 FACT: Final = installation.IMPORT
 """The fact of the installation with the progress of the newest import."""
 IDS_FACT: Final = "import_ids"
-"""The fact with the IDs that it assigned, until it ends."""
+"""The fact with the IDs that the import assigned, until it ends."""
 CHECK_FACT: Final = "import_check"
-"""The fact with the progress of a check that an owner asked for: the import's ID, the number of
-messages that were read, and how many are expected."""
+"""The fact with the progress of a check that an owner started: the import's ID, the number of
+messages read, and the expected number."""
 
 Step = Literal["founding", "accounts", "groups", "channels", "rest", "messages", "end", "done"]
 T = TypeVar("T")
 
 
 class Progress(Struct, kw_only=True):
-    """How far an import is, as it is stored with each commit."""
+    """The progress of an import, as each commit stores it."""
 
     fingerprint: str
     kind: str
@@ -37,19 +38,19 @@ class Progress(Struct, kw_only=True):
     read_position: str = ""
     """The position up to which the read state is written."""
     unread_ids: list[tuple[int, int]] = []
-    """The IDs of the messages since then: runs, as the first ID and the number. An ID of 0 stands
-    for messages that were skipped."""
+    """The IDs of the messages written since then, as runs: first ID and length. An ID of 0 stands
+    for skipped messages."""
     messages: int = 0
     expected: int = 0
     applied: int = 0
-    """Beginnings and ends of subscriptions that are written, of those after the first message."""
+    """The number of membership steps applied after the first message."""
     is_new: bool = False
     """Whether the import created the organization."""
     keep_ids: bool = False
     started_at: float = 0
     ended_at: float = 0
     resumed_at: float = 0
-    """When it last began to write messages (UNIX seconds), and how many it had then."""
+    """When it last began to write messages (UNIX seconds), and how many had been written then."""
     resumed_messages: int = 0
     request_id: int = 0
     """The import's ID if an owner started it in the browser, or 0."""
@@ -58,16 +59,24 @@ class Progress(Struct, kw_only=True):
     is_paused: bool = False
     """Whether it was canceled, but can be continued."""
     erased: int = 0
-    """How many accounts of the organization were erased when it began. If there are more, the
-    report has no samples anymore, because erasing forgets them (`domain/accounts/erasing.py`)."""
+    """The number of erased accounts in the organization when the import began. If more are erased
+    now, the report has no samples, because erasing an account removes them
+    (`domain/accounts/erasing.py`)."""
     report: ImportReport = field(default_factory=ImportReport)
 
-    def seconds_left(self, now: float) -> float | None:
-        """Return an estimate of how long messages will take; None if it isn't known yet."""
+    def rate(self, now: float) -> float | None:
+        """Return the messages written per second since `resumed_at`; None if that isn't known
+        yet."""
         done, seconds = self.messages - self.resumed_messages, now - self.resumed_at
-        if self.step != "messages" or done <= 0 or seconds <= 0:
+        return done / seconds if done > 0 and seconds > 0 else None
+
+    def seconds_left(self, now: float) -> float | None:
+        """Return an estimate of the seconds until all messages are written; None if that isn't
+        known yet."""
+        rate = self.rate(now)
+        if self.step != "messages" or rate is None:
             return None
-        return max(0, self.expected - self.messages) * seconds / done
+        return max(0, self.expected - self.messages) / rate
 
 
 Tell = Callable[[Progress], None]
@@ -83,7 +92,7 @@ class ImportCanceled(Exception):
 
 
 def read_from(read: Callable[[], T]) -> T:
-    """Return what reading from a source returns. Errors that the source didn't foresee, such as of
+    """Call `read`, and return its result. Errors that the source didn't foresee, for example from
     crafted exports, become SourceError."""
     try:
         return read()
@@ -104,12 +113,14 @@ def read_batches(source: Source, after: str, report: ImportReport) -> Iterator[M
         yield batch
 
 
-class Expired:
-    """Reports messages that are older than they may become, which a server deletes within hours."""
+class RetentionCheck:
+    """Reports messages that are older than the organization's retention period allows, which a
+    server deletes within hours."""
 
-    def __init__(self, source: SourceOrganization, now: float, report: ImportReport) -> None:
-        self._now = now
-        self._report = report
+    def __init__(self, context: ImportContext) -> None:
+        source = context.source
+        self._now = context.now
+        self._report = context.report
         days = source.settings.get("message_retention_days", -1)
         self._default = days if isinstance(days, int) else -1
         self._of_channel = {
@@ -118,7 +129,7 @@ class Expired:
             if (days := channel.retention_days or 0) == -1 or days > 0
         }
 
-    def look(self, message: SourceMessage) -> None:
+    def check(self, message: SourceMessage) -> None:
         days = self._default
         if message.channel is not None:
             days = self._of_channel.get(message.channel, days)

@@ -1,4 +1,4 @@
-"""Who has read imported messages."""
+"""The read state of imported messages."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -8,12 +8,12 @@ from pyroaring import BitMap
 from tertulia.model.changes import ReadStateImported
 from tertulia.model.ranges import ranges_of
 
-USERS_AT_ONCE: Final = 500
+USER_BATCH: Final = 500
 """Users whose read state is written by one change."""
 
 
 class ImportedReads:
-    """Who has read which imported messages, until it is written."""
+    """Collects who has read which imported messages, until it's written."""
 
     def __init__(self) -> None:
         self._every = BitMap()
@@ -21,7 +21,7 @@ class ImportedReads:
 
     @property
     def size(self) -> int:
-        """Messages whose state isn't written yet."""
+        """Return the number of messages whose read state isn't written yet."""
         return len(self._every)
 
     def add(self, message_id: int, unread_by: Sequence[int]) -> None:
@@ -35,7 +35,8 @@ class ImportedReads:
         self._unread.clear()
 
     def changes(self, user_ids: Sequence[int]) -> list[ReadStateImported]:
-        """Return the changes that mark them as read by these users, but for what is unread."""
+        """Return the changes that mark the messages as read by these users, except the unread
+        ones."""
         if not self._every:
             return []
         first, last = self._every.min(), self._every.max()
@@ -43,27 +44,27 @@ class ImportedReads:
         groups: dict[bytes, list[int]] = {}
         for user_id in user_ids:
             groups.setdefault(self._unread.get(user_id, BitMap()).serialize(), []).append(user_id)
-        found = []
+        states = []
         for unread, users in groups.items():
             read = ranges_of(whole - BitMap.deserialize(unread), whole)
-            for begin in range(0, len(users), USERS_AT_ONCE):
-                some = tuple(users[begin : begin + USERS_AT_ONCE])
-                found.append(
+            for begin in range(0, len(users), USER_BATCH):
+                some = tuple(users[begin : begin + USER_BATCH])
+                states.append(
                     ReadStateImported(first_id=first, last_id=last, groups=((read, some),))
                 )
-        return found
+        return states
 
 
 def runs_of(ids: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the IDs as runs: the first and the number; 0 and the number for zeros."""
+    """Return the IDs as runs: the first ID and the length, where 0 stands for zeros."""
     runs: list[tuple[int, int]] = []
-    for one in ids:
+    for message_id in ids:
         if runs:
             first, number = runs[-1]
-            if one == (first + number if first else 0):
+            if message_id == (first + number if first else 0):
                 runs[-1] = (first, number + 1)
                 continue
-        runs.append((one, 1))
+        runs.append((message_id, 1))
     return runs
 
 

@@ -1,7 +1,7 @@
-"""Reading a source in a process of its own.
+"""Reading a source in a separate process.
 
-Reading an export takes as long as writing its messages, so an import uses two processors. Only that
-process opens the export. It answers one request after the other, and opens files in the meantime.
+Reading an export takes as long as writing its messages, so an import uses two processors. Only this
+process opens the export. It answers one request at a time, and opens files in the meantime.
 """
 
 import io
@@ -28,18 +28,19 @@ from tertulia.imports.source import MessageBatch, Source, SourceError, Survey
 from tertulia.service.garbage import collect_rarely
 
 END_SECONDS: Final = 10.0
-"""How long the process may take to delete its temporary files."""
+"""How long the process may take to delete its temporary files and exit."""
 NICE: Final = 5
-"""How much lower the priority is of processes that hold no locks."""
+"""The increase of the nice value of processes that hold no locks."""
 _decode_batch: Final = msgspec.msgpack.Decoder(tuple[MessageBatch, ImportReport]).decode
 
 
 class SeparateSource:
-    """A source in a process of its own. Implements `Source`, whose messages can be read once."""
+    """A source in a separate process. Implements `Source`, except that messages can be read only
+    once."""
 
     def __init__(self, opened: Callable[[Path], Source], work: Path) -> None:
-        """`opened` opens the source, with the directory `work` for temporary files. It is pickled:
-        a class, or a partial of one. Raises SourceError."""
+        """`opened` opens the source, with the directory `work` for temporary files. It must be
+        picklable: a class, or a partial of one. Raises SourceError."""
         context = multiprocessing.get_context("spawn")
         self._requests, requests = context.Pipe()
         self._files, files = context.Pipe()
@@ -102,13 +103,14 @@ class SeparateSource:
 
 
 def yield_to_others() -> None:
-    """Let processes that people wait for use the processors first."""
+    """Lower this process's priority, so that processes that people wait for run first."""
     with suppress(OSError):
         os.nice(NICE)
 
 
 def end_with_parent() -> None:
-    """End this process when the importing one was killed, which its queues don't say."""
+    """End this process when the importing process was killed, since its queues don't notice
+    that."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait([parent.sentinel])
@@ -174,7 +176,7 @@ def _open_files(source: Source, work: Path, files: "Connection[Any, Any]") -> No
 
 @contextmanager
 def _as_file(stream: BinaryIO, work: Path) -> Iterator[BinaryIO]:
-    """Yield the stream as a file of the system, which another process can read."""
+    """Yield the stream as a file with a file descriptor, which another process can read."""
     with stream:
         if isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO):
             yield stream

@@ -1,13 +1,13 @@
-"""What every source of an import yields, in terms that don't depend on the other server.
+"""The records that every source of an import yields, independent of the other server.
 
 A `Key` identifies a record within its source. If the source keeps IDs (`Source.keeps_ids`), integer
-keys become the IDs here, unless they are taken. Texts are Markdown as Tertulia has it: the source
-has converted formatting, and has written mentions and links with `tertulia.imports.references`, or
-by the names that people and channels have here.
+keys become the IDs here unless they're taken. Texts are Tertulia's Markdown: the source has
+converted formatting, and has written mentions and links with `tertulia.imports.references` or with
+the names that people and channels have here.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -25,15 +25,16 @@ Key = int | str
 
 
 class Holders(Struct, frozen=True):
-    """Who has a permission: people and groups. A system group has its name, such as
-    `role:members`, as key."""
+    """The people and groups that hold a permission. The key of a system group is its name, such as
+    `role:members`."""
 
     people: tuple[Key, ...] = ()
     groups: tuple[Key, ...] = ()
 
 
 class SourceFile(Struct, frozen=True, kw_only=True):
-    """A file of the source. `place` is what `Source.open` takes: a path in the export, or a URL."""
+    """A file of the source. `place` is the argument of `Source.open`: a path in the export, or a
+    URL."""
 
     place: str
     name: str = ""
@@ -46,15 +47,15 @@ class SourceBot(Struct, frozen=True, kw_only=True):
     kind: BotKind = BotKind.GENERIC
     owner: Key | None = None
     service_url: str = ""
-    """Of an outgoing webhook."""
+    """Only for outgoing webhook bots."""
     service_is_slack: bool = False
     program: str = ""
-    """Of an embedded bot."""
+    """Only for embedded bots."""
     default_channel: Key | None = None
     default_events_channel: Key | None = None
     default_all_public_channels: bool = False
     token: str = ""
-    """What identifies this server to the service; a new one if it's empty."""
+    """The token that identifies this server to the service. If it's empty, a new one is created."""
     config: Mapping[str, str] = {}
     """Settings of an embedded bot's program."""
     storage: Mapping[str, str] = {}
@@ -63,7 +64,7 @@ class SourceBot(Struct, frozen=True, kw_only=True):
 class SourceStatus(Struct, frozen=True, kw_only=True):
     text: str = ""
     emoji: str = ""
-    """Name of an emoji."""
+    """The name of an emoji."""
     kind: EmojiKind = EmojiKind.UNICODE
     code: str = ""
     """As in `Reaction`; the key of a custom emoji. Empty if only the name is known."""
@@ -75,16 +76,16 @@ class SourceUser(Struct, frozen=True, kw_only=True):
     key: Key
     full_name: str
     address: str = ""
-    """Empty if unknown: the account gets an address that can't receive mail."""
+    """Empty if unknown. The account then gets an address that can't receive email."""
     role: Role = Role.MEMBER
     is_active: bool = True
     is_placeholder: bool = False
-    """Whether the account only stands for someone whose data didn't come along."""
+    """Whether the account only stands for someone whose data wasn't imported."""
     joined_at: UnixSeconds = 0
     timezone: str = ""
     avatar: SourceFile | None = None
     uses_gravatar: bool = False
-    """Without an avatar: whether clients show the address's Gravatar."""
+    """Whether clients show the address's Gravatar if there's no avatar."""
     bot: SourceBot | None = None
     settings: Mapping[str, Any] = {}
     """Personal settings by their names in `PersonalSettings`. Unknown ones are reported."""
@@ -92,7 +93,7 @@ class SourceUser(Struct, frozen=True, kw_only=True):
     """Values by profile field. For a PEOPLE field, keys as a JSON list."""
     alert_words: tuple[str, ...] = ()
     muted: Mapping[Key, UnixSeconds] = {}
-    """Other people, and since when; 0 if that is unknown."""
+    """The muted people, and the time since when; 0 if that isn't known."""
     status: SourceStatus | None = None
     onboarding_steps: tuple[str, ...] = ()
     invitable: bool = True
@@ -112,7 +113,7 @@ class SourceGroup(Struct, frozen=True, kw_only=True):
     """Keys of groups, or names of system groups."""
     deactivated: bool = False
     permissions: Mapping[str, Holders] = {}
-    """By the fields of `UserGroup`, such as `can_mention_group`."""
+    """Permissions by field of `UserGroup`, such as `can_mention_group`."""
 
 
 class SourceFolder(Struct, frozen=True, kw_only=True):
@@ -140,7 +141,7 @@ class SourceChannel(Struct, frozen=True, kw_only=True):
     topics_policy: TopicsPolicy = TopicsPolicy.INHERIT
     folder: Key | None = None
     permissions: Mapping[str, Holders] = {}
-    """By the fields of `Channel`, such as `can_send_message_group`."""
+    """Permissions by field of `Channel`, such as `can_send_message_group`."""
 
 
 class SourceSubscription(Struct, frozen=True, kw_only=True):
@@ -149,13 +150,14 @@ class SourceSubscription(Struct, frozen=True, kw_only=True):
     channel: Key
     user: Key
     spans: tuple[tuple[int, int | None], ...] = ((0, None),)
-    """As in `Subscription`, by the source's message IDs. Sources without message IDs have one span
-    from 0, open if it's present. Only messages in the spans count as received."""
+    """As in `Subscription`, but with the source's message IDs. Sources without message IDs have one
+    span from 0, which is open if the subscription is present. Only messages in the spans count as
+    received."""
     color: str = ""
     is_muted: bool = False
     pin_to_top: bool = False
     settings: Mapping[str, bool | None] = {}
-    """`desktop_notifications`, … by their names in `Subscription`."""
+    """Settings by their names in `Subscription`, such as `desktop_notifications`."""
 
 
 class SourceEmoji(Struct, frozen=True, kw_only=True):
@@ -173,7 +175,7 @@ class SourceProfileField(Struct, frozen=True, kw_only=True):
     hint: str = ""
     order: int = 0
     data: Mapping[str, Any] = {}
-    """`ProfileField`'s other fields, by name (`choices`, `account`, `url_pattern`, …)."""
+    """The other fields of `ProfileField`, by name (`choices`, `account`, `url_pattern`, …)."""
 
 
 class SourceLinkifier(Struct, frozen=True, kw_only=True):
@@ -182,7 +184,7 @@ class SourceLinkifier(Struct, frozen=True, kw_only=True):
     url_template: str
     order: int = 0
     data: Mapping[str, Any] = {}
-    """`Linkifier`'s other fields, by name."""
+    """The other fields of `Linkifier`, by name."""
 
 
 class SourcePlayground(Struct, frozen=True, kw_only=True):
@@ -222,7 +224,7 @@ class SourceView(Struct, frozen=True, kw_only=True):
 
 
 class SourceScheduled(Struct, frozen=True, kw_only=True):
-    """A scheduled message that wasn't sent yet."""
+    """A scheduled message that isn't sent yet."""
 
     key: Key
     user: Key
@@ -245,7 +247,7 @@ class SourceUserTopic(Struct, frozen=True, kw_only=True):
 
 
 class SourceInvitation(Struct, frozen=True, kw_only=True):
-    """An open invitation of an address."""
+    """An open invitation of an email address."""
 
     address: str
     inviter: Key
@@ -256,7 +258,7 @@ class SourceInvitation(Struct, frozen=True, kw_only=True):
 
 class SourceAttachment(Struct, frozen=True, kw_only=True):
     """An uploaded file that messages link as `/user_uploads/PATH`. The path stays, so links and
-    bots go on working."""
+    bots keep working."""
 
     key: Key
     owner: Key
@@ -270,7 +272,7 @@ class SourceAttachment(Struct, frozen=True, kw_only=True):
 
 
 class SourceOrganization(Struct, frozen=True, kw_only=True):
-    """Everything but messages. It's held in memory."""
+    """Everything except messages, held in memory."""
 
     name: str
     description: str = ""
@@ -303,7 +305,11 @@ class SourceOrganization(Struct, frozen=True, kw_only=True):
     invitations: tuple[SourceInvitation, ...] = ()
     views: tuple[SourceView, ...] = ()
     attachments: tuple[SourceAttachment, ...] = ()
-    """Files that no message links, but drafts or scheduled messages do."""
+    """Files that drafts or scheduled messages link, but no messages do."""
+
+
+MAX_REACTIONS: Final = 10_000
+"""The most reactions that are imported for one message."""
 
 
 class SourceReaction(Struct, frozen=True):
@@ -315,25 +321,25 @@ class SourceReaction(Struct, frozen=True):
 
 
 class SourceNames(Struct, frozen=True, kw_only=True):
-    """What a text mentioned and linked when it was written, as it called them: people, groups, and
-    channels may have other names now. A group of a role has its key or 0."""
+    """The people, groups, and channels that a text mentioned and linked when it was written, by
+    their names at that time. A group for a role has its key or 0."""
 
     users: tuple[tuple[str, Key], ...] = ()
     groups: tuple[tuple[str, Key], ...] = ()
     channels: tuple[tuple[str, Key], ...] = ()
     emoji: tuple[str, ...] = ()
-    """Custom ones."""
+    """Custom emoji."""
 
 
 class SourceEdit(Struct, frozen=True, kw_only=True):
-    """An edit of a message: the values before. A field that didn't change is None. If all are, the
-    text was edited, and the previous one isn't known."""
+    """An edit of a message, with the previous values. A field that didn't change is None. If all
+    fields are None, the text was edited, but the previous one isn't known."""
 
     at: UnixSeconds
     user: Key | None
     was_content: str | None = None
     was_names: SourceNames | None = None
-    """As `SourceMessage.names`."""
+    """The names in the previous content, as in `SourceMessage.names`."""
     was_topic: str | None = None
     topic: str | None = None
     was_channel: Key | None = None
@@ -348,7 +354,7 @@ class SourceSubmessage(Struct, frozen=True):
 
 
 class SourceReminder(Struct, frozen=True, kw_only=True):
-    """A reminder of a message that wasn't delivered yet."""
+    """A reminder of a message that isn't delivered yet."""
 
     user: Key
     note: str = ""
@@ -367,16 +373,18 @@ class SourceMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     channel: Key | None = None
     topic: str = ""
     people: tuple[Key, ...] = ()
-    """Of a direct message: everyone in the conversation, the sender among them."""
+    """Everyone in the conversation of a direct message, including the sender."""
     content: str
     names: SourceNames | None = None
-    """What the names in the content meant; None for what they mean here now."""
+    """What the names in the content referred to when it was written; None for what they refer to
+    here now."""
     client: str = ""
     edits: tuple[SourceEdit, ...] = ()
     """Oldest first."""
     reactions: tuple[SourceReaction, ...] = ()
     submessages: tuple[SourceSubmessage, ...] | None = None
-    """None if the source doesn't tell: polls and to-do lists then begin as the content says."""
+    """None if the source doesn't have them. Polls and to-do lists then start as their content
+    says."""
     flags: Mapping[Key, Flag] = {}
     """Sparse flags by user: starred, mentioned, …"""
     flags_wildcards: bool = False
@@ -384,10 +392,10 @@ class SourceMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     unread_by: tuple[Key, ...] = ()
     """Recipients who haven't read it. Everyone else has."""
     attachments: tuple[SourceAttachment, ...] = ()
-    """Files that it links. Those that earlier messages brought along may be left out if their
-    owner is the sender."""
+    """The files that the message links. Files of earlier messages may be left out if the sender
+    owns them."""
     has_attachment: bool = False
-    """Whether it linked files that are gone."""
+    """Whether the message linked files that no longer exist."""
     is_pinned: bool = False
     reminders: tuple[SourceReminder, ...] = ()
     is_linked: bool = False

@@ -1,9 +1,9 @@
 """References in imported texts to people, groups, channels, and messages.
 
-A source knows them by its keys, and the importer by the IDs that they get. So a source writes a
-reference into the text, and the importer replaces it before the text is rendered; links to messages
-when the message is written, since that decides its ID. References are written with control
-characters that `clean` removes from a source's own texts, so nobody can forge them.
+A source knows records by its keys, and the importer assigns their IDs. So a source writes
+references into its texts. The importer replaces them before it renders a text, but links to
+messages only when it writes the message, which decides the ID. References are written with control
+characters that `clean` removes from a source's own texts, so they can't be forged.
 """
 
 import html
@@ -26,8 +26,8 @@ _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def clean(text: str) -> str:
-    """Remove control characters but tabs and line feeds from a source's text."""
-    if text.isprintable():  # Most are, and this is faster.
+    """Remove control characters from a source's text, except tabs and line feeds."""
+    if text.isprintable():  # Most texts are, and this check is faster.
         return text
     return _CONTROLS.sub("", text.replace("\r\n", "\n"))
 
@@ -48,24 +48,26 @@ def channel(key: Key, otherwise: str) -> str:
 
 
 def user_id(key: Key) -> str:
-    """The ID of a user, within a mention or address. It's the key if they weren't imported."""
+    """Refer to a user's ID, within a mention or an address. It becomes the key if the user wasn't
+    imported."""
     return _written("u", key, str(key))
 
 
 def channel_id(key: Key) -> str:
-    """The ID of a channel, within an address. It's the key if the channel wasn't imported."""
+    """Refer to a channel's ID, within an address. It becomes the key if the channel wasn't
+    imported."""
     return _written("c", key, str(key))
 
 
 def message_url(key: Key, otherwise: str) -> str:
-    """The URL of a message, for a link. The message must be `is_linked`. `otherwise` is the URL if
-    it wasn't imported, or not yet."""
+    """Refer to the URL of a message, for a link. The message must be `is_linked`. The URL is
+    `otherwise` if the message isn't imported, or not yet."""
     return _written("M", key, otherwise)
 
 
 def with_message_keys(text: str, keys: Mapping[str, Key]) -> str:
-    """Return a text whose references to messages have other keys. Those without become the URL that
-    they have otherwise."""
+    """Return the text with other keys in its references to messages. References without a new key
+    become their `otherwise` URL."""
     if f"{_BEGIN}M{_NEXT}" not in text:
         return text
 
@@ -87,7 +89,7 @@ class MessageLink(Struct, frozen=True):
     """A link whose URL is known when the message with it is written."""
 
     token: str
-    """Stands for the URL in the content and its HTML."""
+    """The token that stands for the URL in the content and its HTML."""
     key: Key
     otherwise: str
 
@@ -133,13 +135,13 @@ class References:
         return otherwise if user is None else f"{sign}**{user.full_name}|{user.id}**"
 
     def _group(self, key: Key, otherwise: str) -> str:
-        found = self._state.groups.get(self._ids.group(key) or 0)
-        return otherwise if found is None else f"@*{found.name}*"
+        group = self._state.groups.get(self._ids.group(key) or 0)
+        return otherwise if group is None else f"@*{group.name}*"
 
     def _channel(self, key: Key, otherwise: str) -> str:
-        found = self._state.channels.get(self._ids.find("channel", key) or 0)
-        if found is None:
+        channel = self._state.channels.get(self._ids.find("channel", key) or 0)
+        if channel is None:
             return otherwise
-        if set(found.name) & set("*\n"):
-            return f"[#{found.name}]({addresses.channel_address(found)})"
-        return f"#**{found.name}**"
+        if set(channel.name) & set("*\n"):
+            return f"[#{channel.name}]({addresses.channel_address(channel)})"
+        return f"#**{channel.name}**"

@@ -1,4 +1,4 @@
-"""What an import did: counts by kind, and what it skipped or changed, with reasons."""
+"""The result of an import: counts by kind, and what it skipped or changed, with reasons."""
 
 from typing import Any, Final
 
@@ -6,16 +6,17 @@ import msgspec
 from msgspec import Struct, field
 
 SAMPLES: Final = 5
-"""Examples that are kept for each reason."""
+"""The number of examples kept for each reason."""
 MAX_REASONS: Final = 100
-"""Different reasons that are told apart. The report is stored with every commit."""
+"""The most different reasons that are counted separately. The report is stored with every commit,
+so it must stay small."""
 SAMPLE_LENGTH: Final = 100
-"""Characters of an example."""
+"""Longest example, in characters."""
 REASON_LENGTH: Final = 200
-"""Characters of a reason, which may contain names of the export."""
+"""Longest reason, in characters. It may contain names from the export."""
 
 MAX_SHOWN: Final = 15
-"""Reasons that a message about the import has."""
+"""The most reasons that the message about the import lists."""
 
 
 class Remark(Struct):
@@ -31,7 +32,7 @@ class Remark(Struct):
 
 class ImportReport(Struct):
     imported: dict[str, int] = field(default_factory=dict)
-    """By plural noun."""
+    """The numbers of imported records, by plural noun."""
     skipped: dict[str, Remark] = field(default_factory=dict)
     changed: dict[str, Remark] = field(default_factory=dict)
 
@@ -41,34 +42,45 @@ class ImportReport(Struct):
             self.imported[kind] = self.imported.get(kind, 0) + number
 
     def skip(self, kind: str, reason: str, sample: object = "", number: int = 1) -> None:
-        """Note that records don't come along."""
+        """Report records that aren't imported."""
         _note(self.skipped, kind, reason, sample, number)
 
     def change(self, kind: str, reason: str, sample: object = "", number: int = 1) -> None:
-        """Note that records come along otherwise than they were."""
+        """Report records that are imported with changes."""
         _note(self.changed, kind, reason, sample, number)
 
     def add(self, other: "ImportReport") -> None:
         """Add another report's counts and remarks."""
         for kind, number in other.imported.items():
             self.count(kind, number)
-        for own, remarks in ((self.skipped, other.skipped), (self.changed, other.changed)):
-            for one in remarks.values():
-                samples = one.samples or [""]
-                _note(own, one.kind, one.reason, samples[0], one.count)
+        for mine, remarks in ((self.skipped, other.skipped), (self.changed, other.changed)):
+            for remark in remarks.values():
+                samples = remark.samples or [""]
+                _note(mine, remark.kind, remark.reason, samples[0], remark.count)
                 for sample in samples[1:]:
-                    _note(own, one.kind, one.reason, sample, 0)
+                    _note(mine, remark.kind, remark.reason, sample, 0)
 
     def taken(self) -> "ImportReport":
-        """Return what it has, and empty it."""
-        found = ImportReport(self.imported, self.skipped, self.changed)
+        """Return the report's contents as a new report, and empty this one."""
+        merged = ImportReport(self.imported, self.skipped, self.changed)
         self.imported, self.skipped, self.changed = {}, {}, {}
-        return found
+        return merged
 
     def forget_samples(self) -> None:
-        """Remove the samples, which have names and addresses."""
+        """Remove the samples, because they contain names and addresses."""
         for remark in (*self.skipped.values(), *self.changed.values()):
             remark.samples.clear()
+
+    def lines(self, samples: int = 0) -> list[str]:
+        """Return the report as lines for people, with at most `samples` samples per remark."""
+        lines = [f"  {number:>10,}  {kind}" for kind, number in sorted(self.imported.items())]
+        for title, remarks in (("Skipped:", self.skipped), ("Changed:", self.changed)):
+            if remarks:
+                lines.append(title)
+            for remark in remarks.values():
+                lines.append(f"  {remark.count:>10,}  {remark.kind}. {remark.reason}")
+                lines += [f"              {sample}" for sample in remark.samples[:samples]]
+        return lines
 
     def to_json(self) -> dict[str, Any]:
         return {

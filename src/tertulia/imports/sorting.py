@@ -1,8 +1,8 @@
 """Sorting an export's messages by time, in bounded memory, before any is imported.
 
-Some exports have no order, or have replies before later messages. A source reads such an export
-once, and converts its messages; they are sorted into a file next to the extracted export. From
-there they are imported, and an interrupted import continues at an offset.
+Some exports aren't in chronological order, or have replies before earlier messages. A source reads
+such an export once, and converts its messages; they are sorted into a file next to the extracted
+export. The import reads that file, and an interrupted import continues at an offset.
 """
 
 import bisect
@@ -27,26 +27,26 @@ from tertulia.imports.source import BATCH, BATCH_BYTES, MessageBatch, SourceErro
 from tertulia.imports.threads import ThreadTopics
 
 RUN_BYTES: Final = 24 * 1024 * 1024
-"""Bytes of messages that are sorted together in memory."""
+"""Bytes of messages that are sorted in memory together."""
 MAX_RUNS: Final = 64
 """Files that are merged together."""
 MAX_LINKED: Final = 200_000
-"""Messages that others can link."""
+"""The most messages that others can link."""
 LATEST: Final = 2**43
-"""Milliseconds since 1970; times are before it."""
+"""Upper bound of times, in milliseconds since 1970."""
 _HEADER: Final = struct.Struct("<qqI")
 _LENGTH: Final = struct.Struct("<I")
 _Entry = tuple[int, int, bytes]
-"""Milliseconds since 1970, the order in the export, and a `_Waiting`."""
+"""Milliseconds since 1970, the position in the export, and an encoded `_Waiting`."""
 
 
 class Findings(Struct, kw_only=True):
-    """What the first reading of an export found."""
+    """The results of reading an export for the first time."""
 
     messages: int = 0
     report: ImportReport = msgspec.field(default_factory=ImportReport)
     strangers: dict[str, str] = {}
-    """People who wrote messages but aren't in the export: their names by key."""
+    """Names by key of people who wrote messages but aren't in the export."""
     began: dict[str, int] = {}
     """When each channel's first message was sent, in UNIX seconds."""
     newest: int = 0
@@ -64,14 +64,14 @@ class _Waiting(Struct, array_like=True):
     thread: str
     id: str
     text: str
-    """Markdown that the topic is named from."""
+    """Markdown that the topic's name is taken from."""
 
 
 class MessageSorter:
-    """Collects messages in any order, and writes them to a file in the order of time."""
+    """Collects messages in any order, and writes them to a file in chronological order."""
 
     def __init__(self, target: Path, findings: Findings, linked: Set[str] = frozenset()):
-        """`linked` are the IDs of messages that others link. It must be complete when `finish` is
+        """`linked` are the IDs of messages that others link. They must be complete when `finish` is
         called."""
         self._target = target
         self._findings = findings
@@ -84,8 +84,8 @@ class MessageSorter:
     def add(
         self, at: int, message: SourceMessage, *, thread: str = "", id_: str = "", text: str = ""
     ) -> None:
-        """Add a message that was sent at that time, in milliseconds since 1970. With `thread`, its
-        topic is the thread's, which the oldest message's `text` names."""
+        """Add a message that was sent at `at`, in milliseconds since 1970. With `thread`, it goes
+        into the thread's topic, which is named after the `text` of the oldest message."""
         if message.channel is not None:
             channel, seconds = str(message.channel), at // 1000
             began = self._findings.began
@@ -107,10 +107,10 @@ class MessageSorter:
         decoder = msgspec.msgpack.Decoder(_Waiting)
         try:
             with part.open("wb") as file, ExitStack() as stack:
-                for _, _, record in heapq.merge(*(_read_run(one, stack) for one in self._runs)):
-                    one = decoder.decode(record)
+                for _, _, record in heapq.merge(*(_read_run(run, stack) for run in self._runs)):
+                    message = decoder.decode(record)
                     self._findings.messages += 1
-                    encoded = self._encoder.encode(self._placed(one, topics, keys))
+                    encoded = self._encoder.encode(self._placed(message, topics, keys))
                     file.write(_LENGTH.pack(len(encoded)))
                     file.write(encoded)
             part.rename(self._target)
@@ -120,20 +120,22 @@ class MessageSorter:
 
     def close(self) -> None:
         """Remove the temporary files."""
-        for one in self._runs:
-            one.unlink(missing_ok=True)
+        for run in self._runs:
+            run.unlink(missing_ok=True)
         self._runs.clear()
 
-    def _placed(self, one: _Waiting, topics: ThreadTopics, keys: dict[str, int]) -> SourceMessage:
+    def _placed(
+        self, pending: _Waiting, topics: ThreadTopics, keys: dict[str, int]
+    ) -> SourceMessage:
         """Return the message with its key and its topic."""
         key = self._findings.messages
-        message = one.message
+        message = pending.message
         topic = message.topic
-        if one.thread and message.channel is not None:
-            topic = topics.topic(message.channel, one.thread, one.text)
-        is_linked = one.id in self._linked and len(keys) < MAX_LINKED
+        if pending.thread and message.channel is not None:
+            topic = topics.topic(message.channel, pending.thread, pending.text)
+        is_linked = pending.id in self._linked and len(keys) < MAX_LINKED
         if is_linked:
-            keys[one.id] = key
+            keys[pending.id] = key
         content = with_message_keys(message.content, keys)
         return replace(message, key=key, topic=topic, is_linked=is_linked, content=content)
 
@@ -150,7 +152,7 @@ class MessageSorter:
 
     def _merge_runs(self) -> None:
         with ExitStack() as stack:
-            merged = self._written(heapq.merge(*(_read_run(one, stack) for one in self._runs)))
+            merged = self._written(heapq.merge(*(_read_run(run, stack) for run in self._runs)))
         self.close()
         self._runs.append(merged)
 
@@ -165,7 +167,7 @@ class MessageSorter:
 
 
 def require_room(place: Path, least: int) -> None:
-    """Raise SourceError if the disk with that file has less free space, in bytes."""
+    """Raise SourceError if the disk with this file has less than `least` bytes of free space."""
     if shutil.disk_usage(place.parent).free < least:
         raise SourceError("The disk doesn't have enough room to read the export.")
 
@@ -184,7 +186,7 @@ class SortedMessages:
         self._place = place
 
     def batches(self, after: str, unread: "UnreadMarks") -> Iterator[MessageBatch]:
-        """Yield the messages after that position."""
+        """Yield the messages after the position."""
         decoder = msgspec.msgpack.Decoder(SourceMessage)
         with self._place.open("rb") as file:
             file.seek(int(after or 0))
@@ -209,14 +211,14 @@ def _read_messages(
 
 
 class UnreadMarks:
-    """Who hasn't read a message, by when each person last read its conversation.
+    """Decides who hasn't read a message, from the time when each person last read its conversation.
 
-    Messages older than `OLDEST` before the newest one count as read, and so do conversations that a
-    person never opened: nobody goes through years of them.
+    Messages that are `OLDEST` seconds older than the newest one count as read, and so do
+    conversations that a person never opened, because nobody goes through years of unread messages.
     """
 
     OLDEST: Final = 180 * 86_400
-    """Seconds."""
+    """The age in seconds from which messages count as read."""
 
     def __init__(self, newest: int) -> None:
         self._since = newest - self.OLDEST
@@ -224,44 +226,44 @@ class UnreadMarks:
         self._is_sorted = True
 
     def read(self, place: Key | tuple[Key, ...], person: Key, until: int) -> None:
-        """Note that someone has read a channel, or the direct messages between people, until that
-        time in UNIX seconds."""
+        """Record that someone has read a channel, or a direct conversation, until this time in UNIX
+        seconds."""
         if until > 0:
             place = tuple(sorted(set(place), key=str)) if isinstance(place, tuple) else place
             self._read.setdefault(place, []).append((until, person))
             self._is_sorted = False
 
     def of(self, message: SourceMessage) -> tuple[Key, ...]:
-        """Return those who haven't read the message."""
+        """Return the people who haven't read the message."""
         if message.sent_at < self._since or not self._read:
             return ()
         if not self._is_sorted:
             for some in self._read.values():
-                some.sort(key=lambda one: -one[0])
+                some.sort(key=lambda pair: -pair[0])
             self._is_sorted = True
         people = tuple(sorted(set(message.people), key=str))
         place = people if message.channel is None else message.channel
         behind = self._read.get(place, [])
-        first = bisect.bisect_right(behind, -message.sent_at, key=lambda one: -one[0])
+        first = bisect.bisect_right(behind, -message.sent_at, key=lambda pair: -pair[0])
         return tuple(person for _, person in behind[first:] if person != message.sender)
 
 
 def scratch_directory(work: Path, fingerprint: str) -> Path:
-    """Return the directory for what is made of an export. Only the server can read it."""
+    """Return the directory for files derived from an export. Only the server can read it."""
     scratch = work / f"{fingerprint}.read"
     scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
     return scratch
 
 
 def save_findings(place: Path, findings: Findings) -> None:
-    """Store what the first reading found. The file exists only if it was complete."""
+    """Store the findings of the first reading. The file exists only if the reading was complete."""
     part = place.with_suffix(".tmp")
     part.write_bytes(msgspec.json.encode(findings))
     part.rename(place)
 
 
 def stored_findings(place: Path) -> Findings | None:
-    """Return what an earlier first reading found."""
+    """Return the findings of an earlier first reading, or None."""
     try:
         return msgspec.json.decode(place.read_bytes(), type=Findings)
     except (FileNotFoundError, msgspec.DecodeError):
@@ -269,6 +271,6 @@ def stored_findings(place: Path) -> Findings | None:
 
 
 def milliseconds(value: Any) -> int | None:
-    """Return a time in milliseconds since 1970 if it's one that messages can have."""
+    """Return a time in milliseconds since 1970, or None if messages can't have it."""
     is_time = isinstance(value, int) and not isinstance(value, bool) and 0 < value < LATEST
     return value if is_time else None

@@ -1,4 +1,4 @@
-"""Where an import comes from."""
+"""The interface of an import's source."""
 
 from collections.abc import Iterator
 from typing import BinaryIO, Final, Protocol
@@ -9,9 +9,9 @@ from tertulia.imports.records import Key, SourceMessage, SourceOrganization
 from tertulia.imports.report import ImportReport
 
 BATCH: Final = 100
-"""Messages of a batch. A commit writes one or more batches."""
+"""The most messages of a batch. A commit writes one or more batches."""
 BATCH_BYTES: Final = 1024 * 1024
-"""Roughly what the messages of a batch take, unless it has one that is larger."""
+"""The approximate size of a batch, in bytes, unless it has a larger message."""
 
 
 class SourceError(Exception):
@@ -23,7 +23,7 @@ class FileUnavailable(FileNotFoundError):
 
 
 class Survey(Struct, frozen=True, kw_only=True):
-    """What is known before anything is imported."""
+    """The facts about an export that are known before anything is imported."""
 
     fingerprint: str
     """Identifies the export, so that an interrupted import of it can be resumed."""
@@ -32,13 +32,13 @@ class Survey(Struct, frozen=True, kw_only=True):
     origin: str
     """The kind and version of the other server, such as `Zulip 10.1`."""
     messages: int
-    """Their number, or an estimate."""
+    """The number of messages, or an estimate."""
     files: int = 0
     file_bytes: int = 0
 
 
 class MessageBatch(Struct, frozen=True):
-    """Consecutive messages, and where the source continues after them."""
+    """Consecutive messages, and the source's position after them."""
 
     messages: tuple[SourceMessage, ...]
     position: str
@@ -46,7 +46,7 @@ class MessageBatch(Struct, frozen=True):
 
 
 class Source(Protocol):
-    """An export, or a running server. Everything is yielded in the same order each time."""
+    """An export, or a running server. It yields everything in the same order each time."""
 
     kind: str
     """`zulip`, `slack`, …"""
@@ -54,21 +54,20 @@ class Source(Protocol):
     """Whether integer keys become IDs in a new organization."""
 
     def survey(self) -> Survey:
-        """Look at all of it once, in bounded memory. Raises SourceError."""
+        """Read the source once, in bounded memory. Raises SourceError."""
 
     def organization(self, report: ImportReport) -> SourceOrganization:
-        """Return everything but messages. What can't come along goes into the report. Raises
-        SourceError."""
+        """Return everything except messages. Reports what can't be imported. Raises SourceError."""
 
     def messages(self, after: str, report: ImportReport) -> Iterator[MessageBatch]:
-        """Yield batches of at most `BATCH` messages, and of about `BATCH_BYTES`, after that
-        position. Raises SourceError."""
+        """Yield batches after the position, with at most `BATCH` messages and about `BATCH_BYTES`
+        each. Raises SourceError."""
 
     def open(self, place: str) -> BinaryIO:
         """Open a file. Raises FileNotFoundError, or FileUnavailable with a reason."""
 
     def close(self) -> None:
-        """Close what is open."""
+        """Release the source's resources."""
 
 
 def require_unique(keys: list[Key], what: str) -> None:

@@ -10,7 +10,7 @@ from tertulia.domain import names
 from tertulia.imports.records import Key
 
 MAX_READ: Final = 1000
-"""Characters of a message that its topic's name is taken from."""
+"""The most characters of a message that its topic's name is taken from."""
 _FENCE: Final = re.compile(r"^\s*(?:```|~~~).*$", re.MULTILINE)
 _LINK: Final = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
 _LINE_MARK: Final = re.compile(r"^\s*(?:>\s?|#{1,6}\s|[*+-]\s|\d{1,9}[.)]\s)+")
@@ -19,7 +19,7 @@ _MARKS: Final = re.compile(r"\*{1,3}|~~|`+|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\
 
 def topic_of(text: str, otherwise: str = "Thread") -> str:
     """Return the name of a topic that begins with this Markdown: its first line with words, as
-    plain text, cut at a word to the length that topics can have."""
+    plain text and shortened to the length that topics can have."""
     for line in _FENCE.sub("", text[:MAX_READ]).splitlines():
         plain = _MARKS.sub("", _LINK.sub(r"\1", _LINE_MARK.sub("", line)))
         name = shortened(_visible(plain))
@@ -40,7 +40,7 @@ def shortened(text: str, longest: int = names.MAX_TOPIC) -> str:
 
 
 def _visible(text: str) -> str:
-    """Return the text with single spaces, and without characters that names can't have."""
+    """Return the text with single spaces, and without characters that aren't allowed in names."""
     if text.isascii() and text.isprintable():
         return " ".join(text.split())
     kept = "".join(name if names.is_printable(name) else " " for name in text)
@@ -50,8 +50,8 @@ def _visible(text: str) -> str:
 
 
 class ThreadTopics:
-    """The topics of threads. Two threads of a channel never share one. They are stored in a
-    temporary database, since an export can have millions."""
+    """Assigns topics to threads. Two threads of a channel never share a topic. Topics are kept in a
+    temporary database, because an export can have millions."""
 
     def __init__(self) -> None:
         self._database = apsw.Connection("")
@@ -62,7 +62,7 @@ class ThreadTopics:
         ).fetchall()
 
     def topic(self, channel: Key, thread: Key, text: str) -> str:
-        """Return a thread's topic. `text` is the message that begins it, if it's new."""
+        """Return a thread's topic. If it's new, `text` is the thread's first message."""
         digest = _digest(channel, thread)
         result = self.known(channel, thread)
         if result is None:
@@ -77,15 +77,11 @@ class ThreadTopics:
         ).fetchone()
         return None if row is None else row[0]
 
-    def reserve(self, channel: Key, topic: str) -> str:
-        """Take a topic that isn't a thread's. Return it, with a number if it's taken."""
-        return self._free(channel, topic)
-
     def close(self) -> None:
         self._database.close()
 
     def _free(self, channel: Key, name: str) -> str:
-        """Take the name, or the name with the lowest number that isn't known to be taken."""
+        """Reserve the name, with the lowest free number if it's taken, and return it."""
         base = _digest(channel, name.casefold())
         number, free, name_taken = self._last(base), name, base
         while number and self._last(name_taken):
@@ -98,7 +94,8 @@ class ThreadTopics:
         return free
 
     def _last(self, key: bytes) -> int:
-        """Return the highest number that was added to a topic; 1 for none, 0 if it's free."""
+        """Return the highest number added to a topic's name; 1 if no number was added, 0 if the
+        name is free."""
         row = self._database.execute("SELECT last FROM taken WHERE id = ?", (key,)).fetchone()
         return 0 if row is None else row[0]
 

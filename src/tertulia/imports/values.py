@@ -1,4 +1,4 @@
-"""Bringing a source's names, texts, times, and settings into the form that is allowed here."""
+"""Bringing a source's names, texts, times, and settings into a form that is allowed here."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
@@ -22,11 +22,11 @@ from tertulia.state.state import State
 
 _DAY: Final = 86400
 _FARTHEST: Final = MAX_MINUTES * 60
-"""Seconds in the future."""
+"""The farthest time in the future, in seconds from now."""
 
 
 def storable(text: str) -> str:
-    """Return the text without null bytes and lone surrogates, which databases don't take."""
+    """Return the text without null bytes and unpaired surrogates, which databases reject."""
     if text.isascii() and "\0" not in text:
         return text
     return text.replace("\0", "").encode(errors="ignore").decode()
@@ -38,7 +38,7 @@ def plausible(at: int, now: int) -> int:
 
 
 class TakenNames:
-    """Names of one kind of record, compared as they look."""
+    """Names of one kind of record. Names that look the same count as equal."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._ascii: set[str] = set()
@@ -58,7 +58,7 @@ class TakenNames:
                 self._others[n].add(skeleton)
 
     def has(self, name: str) -> bool:
-        """Whether one of them looks like the name."""
+        """Whether a name that looks the same is taken."""
         keys = lookalike_keys(name)
         if name.isascii() and keys.plain in self._ascii:
             return True
@@ -66,7 +66,7 @@ class TakenNames:
         return any(text in some for text, some in zip(keys.skeletons, among, strict=True))
 
     def free(self, name: str, longest: int) -> str:
-        """Return the name, with a number if it is taken, and take it."""
+        """Reserve the name, with a number if it's taken, and return it."""
         result, key = name, lookalike_keys(name).plain
         while self.has(result):
             number = self._numbers[key] = self._numbers.get(key, 1) + 1
@@ -77,7 +77,7 @@ class TakenNames:
 
 
 class ValueChecks:
-    """Makes values valid. What it changes or drops goes into the report."""
+    """Makes values valid, and reports those that it changes or drops."""
 
     def __init__(self, state: State, ids: Identifiers, report: ImportReport, now: int) -> None:
         self._state = state
@@ -91,7 +91,7 @@ class ValueChecks:
         return plausible(at or 0, self._now)
 
     def due(self, at: int) -> int:
-        """Return when to do something, not centuries later."""
+        """Return the time when something is due, limited to `_FARTHEST` from now."""
         return min(at, self._now + _FARTHEST)
 
     def render(self, context: CommandContext, text: str) -> Rendered:
@@ -99,7 +99,7 @@ class ValueChecks:
         return self._renderer.render(context, text)
 
     def html(self, text: str, user_id: int | None = None) -> str:
-        """Return the HTML of a description, or of what that user wrote."""
+        """Return the HTML of a description, or of a text by this user."""
         context = CommandContext(self._state, self._now, user_id)
         return self.render(context, text).html if text else ""
 
@@ -113,8 +113,8 @@ class ValueChecks:
         otherwise: str,
         taken: TakenNames | None = None,
     ) -> str:
-        """Return the name in its final form: shortened and without characters that aren't allowed,
-        and with a number if it is taken. If nothing of it is allowed, it is `otherwise`."""
+        """Return the name in its final form: shortened, without characters that aren't allowed, and
+        with a number if it's taken. If nothing remains, use `otherwise`."""
         name = otherwise
         visible = "".join(c for c in storable(text) if c.isprintable() and names.is_visible(c))
         plain = "".join(c for c in visible if c not in '*`\\>"@|')
@@ -125,16 +125,16 @@ class ValueChecks:
             except Refused:
                 continue
         if name != text.strip():
-            self._report.change(kind, "The name isn't allowed here as it was.", text)
+            self._report.change(kind, "The name isn't allowed here, so it was changed.", text)
         if taken is None:
             return name
         free = taken.free(name, longest)
         if free != name:
-            self._report.change(kind, "The name is taken here, so it got a number.", text)
+            self._report.change(kind, "The name is already used here, so a number was added.", text)
         return free
 
     def text(self, kind: str, text: str, longest: int) -> str:
-        """Return a description, shortened if need be."""
+        """Return a description, shortened if it's too long."""
         final = storable(text).strip()
         if len(final) > longest:
             self._report.change(kind, f"It was shortened to {longest:,} characters.", final)
@@ -143,11 +143,13 @@ class ValueChecks:
     def personal_settings(
         self, kind: str, given: Mapping[str, Any], sample: str = ""
     ) -> dict[str, Any]:
-        """Return the valid ones of these personal settings."""
-        return self._valid(kind, given, sample, personal_settings.RULES, personal_settings.checked)
+        """Return the valid settings among these personal settings."""
+        return self._valid(
+            kind, given, sample, personal_settings.RULES, personal_settings.checked_value
+        )
 
     def realm_settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the valid ones of these settings of the organization."""
+        """Return the valid settings among these settings of the organization."""
         kind = "settings of the organization"
         permissions = {n: v for n, v in given.items() if isinstance(v, Holders)}
         result = self.permissions(permissions, group_settings.REALM_SETTINGS, kind=kind)
@@ -192,7 +194,7 @@ class ValueChecks:
         kind: str = "permissions",
         sample: str = "",
     ) -> dict[str, GroupSetting]:
-        """Return the valid ones of these permissions."""
+        """Return the valid permissions among these."""
         permissions = {}
         for name, holders in given.items():
             rule = rules.get(name)
@@ -203,18 +205,18 @@ class ValueChecks:
             active = self._active(value)
             try:
                 if active is not None:
-                    group_settings.validated(self._state, name, rule, active)
+                    group_settings.validated_setting(self._state, name, rule, active)
             except Refused:
                 self._report.skip(
-                    kind, f"'{name}' can't have this value here. It has the default.", sample
+                    kind, f"'{name}' can't have this value here, so the default is used.", sample
                 )
             else:
                 permissions[name] = value
         return permissions
 
     def _active(self, value: GroupSetting) -> GroupSetting | None:
-        """Return the value without deactivated accounts and groups, which count for nothing; None
-        if it is such a group."""
+        """Return the value without deactivated accounts and groups; None for a deactivated
+        group."""
         if isinstance(value, int):
             group = self._state.groups.get(value)
             return None if group is not None and group.deactivated else value

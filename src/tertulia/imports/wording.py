@@ -1,8 +1,8 @@
 """Reports of imports in the reader's language.
 
-Reports are stored in English, whose sentences are the names of the texts, so that they can be read
-in any language later. `{x}` in a name stands for what the report's sentence has there. Reasons that
-are errors of this server, which is in English for all clients, stay as they are.
+Reports are stored in English, and their sentences are the keys of the texts, so that they can be
+translated when they're read. `{x}` in a key stands for a variable part of the sentence. Reasons
+that are this server's errors stay in English.
 """
 
 import re
@@ -15,8 +15,8 @@ from tertulia.texts import texts
 
 def kind_in(language: str, kind: str) -> str:
     """Return the plural noun of imported records in that language."""
-    found: Mapping[str, str] = texts(language, "imports").texts["kinds"]
-    return found.get(kind, kind)
+    kinds: Mapping[str, str] = texts(language, "imports").texts["kinds"]
+    return kinds.get(kind, kind)
 
 
 def reason_in(language: str, reason: str) -> str:
@@ -26,8 +26,8 @@ def reason_in(language: str, reason: str) -> str:
     if known is not None:
         return known
     for pattern, name in _patterns():
-        if found := pattern.fullmatch(reason):
-            return reasons[name].replace("{x}", found["x"])
+        if match := pattern.fullmatch(reason):
+            return reasons[name].replace("{x}", match["x"])
     return reason
 
 

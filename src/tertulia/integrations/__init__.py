@@ -1,4 +1,4 @@
-"""Turning webhooks of other services into messages: a pure function for each service.
+"""Turning webhooks of other services into messages, with a pure function for each service.
 
 `services` lists them, and `incoming` has their common types.
 """

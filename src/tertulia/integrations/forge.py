@@ -1,4 +1,4 @@
-"""Common parts of services that host code: pushes, pull requests, and issues."""
+"""Shared code for services that host code: pushes, pull requests, and issues."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,25 +12,27 @@ from tertulia.integrations.payloads import (
     link,
     listed,
     paragraphs,
-    said,
     short,
     title_case,
+    with_quote,
 )
 from tertulia.model.numbers import counted
 
 Writer = Callable[[Part], Post | None]
-"""Writes the message for one kind of event; None for events without a message. Raises Malformed."""
+"""Writes the message for one kind of event, or returns None for events without a message. Raises
+Malformed."""
 Sentences = Mapping[str, str]
-"""Templates (`Part.fill`) by action; `*` is for all others. Empty: no message."""
+"""Templates (`Part.fill`) by action. `*` is for all other actions. An empty template makes no
+message."""
 
 MAX_COMMITS: Final = 10
-"""Commits of a push that are listed."""
+"""The most commits of a push that are listed."""
 NOTHING: Final = "0" * 40
 """The null commit, before a new branch and after a deleted one."""
 NO_VERBS: Final[Mapping[str, str]] = {}
 _ABOUT_ITEM: Final = " / {noun} {title}"
 
-# The format that GitHub began
+# GitHub's format, which others adopted
 
 COMMENTED: Final[Sentences] = {
     "created": "{who} [commented]({comment.html_url}) on {item}",
@@ -48,11 +50,11 @@ REQUESTED: Final[Sentences] = {
     "review_requested": f"{{who}} requested a review from {_REVIEWER} on {{item}}",
     "review_request_removed": f"{{who}} removed the review request for {_REVIEWER} on {{item}}",
 }
-"""Changes of pull requests."""
+"""Templates for changes of pull requests."""
 
 
 def request_action(payload: Part) -> str:
-    """The action of a pull request, with `merged` as a further one."""
+    """Return the action of a pull request. `merged` is an additional one."""
     action = payload.word("action")
     return "merged" if action == "closed" and payload.flag("pull_request.merged") else action
 
@@ -68,21 +70,21 @@ class Commit:
 
     @property
     def line(self) -> str:
-        """A list item with the first line of the message."""
+        """Return a list item with the first line of the commit message."""
         subject = short(self.message.strip().partition("\n")[0], 100) or "(without a message)"
         return f"* {subject} ({link(self.id[:11], self.url)})"
 
 
 @dataclass(frozen=True)
 class Item:
-    """An issue, a pull request, or the like: its path in the payload, and its noun."""
+    """An issue, a pull request, or similar: its path in the payload, and its noun."""
 
     path: str
     noun: str
     mark: str = "#"
-    """What precedes its number."""
+    """The character before its number."""
     number: str = ""
-    """The path of its number, unless it is the host's usual one."""
+    """The path of its number, if it differs from the host's usual one."""
 
 
 def action_or(default: str) -> Callable[[Part], str]:
@@ -91,14 +93,14 @@ def action_or(default: str) -> Callable[[Part], str]:
 
 @dataclass(frozen=True)
 class CodeHost:
-    """Where the payloads of a service have what those of all services have."""
+    """The paths of common values in the payloads of a service."""
 
     who: str
     """A template."""
     repository: str
     """A template."""
     number: str
-    """An item's number: a path, like the next ones."""
+    """The path of an item's number. The next ones are also paths."""
     urls: Sequence[str]
 
     def writer(
@@ -113,9 +115,10 @@ class CodeHost:
         body: str | Mapping[str, str] = "",
         topic: str = "",
     ) -> Writer:
-        """A writer of the sentence for an action, followed by the text at the path in `body`.
+        """Return a writer of the sentence for an action, followed by the text at the path in
+        `body`.
 
-        Templates can also name `who`, `repository`, `action` (as in `verbs`), and of an item
+        Templates can also use `who`, `repository`, `action` (as in `verbs`), and for an item
         `thing` (its part of the payload), `noun`, `title` (its number and title), and `item` (its
         noun, and its title as a link). By default, the topic is the repository or the item.
         """
@@ -135,7 +138,7 @@ class CodeHost:
             path = body if isinstance(body, str) else body.get(name, "")
             part, path = payload.source(path, known)
             text = part.text(path, "") if path else ""
-            content = said(payload.fill(sentence, known), text)
+            content = with_quote(payload.fill(sentence, known), text)
             return Post(payload.fill(topics[shown is not None], known).strip(), content, event)
 
         return write
@@ -154,7 +157,7 @@ class CodeHost:
 
 
 def commits_in(payload: Part) -> list[Commit]:
-    """The commits of a push, in the usual format."""
+    """Return the commits of a push, in the usual format."""
     return [
         Commit(
             part.line("id"), part.text("message", ""), part.url("url"), part.line("author.name", "")
@@ -164,14 +167,15 @@ def commits_in(payload: Part) -> list[Commit]:
 
 
 def branch_of(ref: str) -> str:
-    """The branch or tag of a full reference."""
+    """Return the branch or tag in a full reference."""
     return ref.removeprefix("refs/heads/").removeprefix("refs/tags/")
 
 
 def pushed(
     who: str, branch: str, url: str, commits: Sequence[Commit], *, total: int = 0, forced: bool
 ) -> str:
-    """A push to a branch. `total` is the number of commits if not all are listed."""
+    """Return the text about a push to a branch. `total` is the number of commits, if not all are
+    listed."""
     number = max(total, len(commits))
     where = f"to branch {code(branch)}"
     verb = link("force-pushed" if forced else "pushed", url)
@@ -201,8 +205,8 @@ def branch_deleted(who: str, kind: str, name: str) -> str:
 
 
 def branch_event(host: CodeHost, event: str, tree: str = "") -> Writer:
-    """A branch or tag was created, or without `tree` deleted. `tree` is the path of its files
-    below the repository's address, a template that can name `kind` and `name`."""
+    """Return a writer for a created or, without `tree`, deleted branch or tag. `tree` is the path
+    of its files below the repository's URL, a template that can use `kind` and `name`."""
     return host.writer(
         event,
         f"{{who}} created {{kind}} [`{{name}}`]({{repository.html_url|}}/{tree})"
@@ -218,12 +222,12 @@ def branch_event(host: CodeHost, event: str, tree: str = "") -> Writer:
 
 
 def branch_topic(repository: str, branch: str) -> str:
-    """The topic of a branch; of the repository without one."""
+    """Return the topic for a branch, or for the repository if there's no branch."""
     return f"{repository} / {branch}" if branch else repository
 
 
 def on_branch(branch: str, word: str = "on") -> str:
-    """` on BRANCH`; empty without a branch."""
+    """Return ` on BRANCH`, or an empty text if there's no branch."""
     return f" {word} {code(branch)}" if branch else ""
 
 
@@ -234,8 +238,8 @@ def dispatched(
     quiet: Collection[str] = (),
     named: Callable[[str, Part], str] = lambda event, _: event,
 ) -> Callable[[WebhookRequest], Translated]:
-    """Translate by the event in the first of these headers. Events in `quiet` have no message;
-    `named` can replace an event's name."""
+    """Return a function that translates by the event in the first of these headers. Events in
+    `quiet` make no message. `named` can replace an event's name."""
 
     def translate(request: WebhookRequest) -> Translated:
         event = named(next(filter(None, map(request.header, headers)), ""), request.payload)

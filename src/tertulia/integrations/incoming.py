@@ -17,18 +17,18 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True)
 class WebhookRequest:
-    """A request of a service."""
+    """A request from a service."""
 
     payload: Part
     headers: Mapping[str, str] = field(default_factory=dict)
-    """By lowercase name."""
+    """The request's headers, by lowercase name."""
     body: bytes = b""
-    """For signatures."""
+    """The request's body, for checking signatures."""
     url: str = ""
     """The webhook's URL, for signatures that cover it."""
 
     def header(self, name: str) -> str:
-        """A header; empty if missing."""
+        """Return a header, or an empty text if it's missing."""
         return self.headers.get(name, "")
 
 
@@ -37,7 +37,7 @@ class Post:
     """A message to send."""
 
     topic: str
-    """Unless the URL sets one."""
+    """The topic, unless the URL sets one."""
     content: str
     """Markdown."""
     event: str = ""
@@ -70,13 +70,13 @@ class Integration:
     title: str
     """The service's name."""
     translate: Callable[[WebhookRequest], Translated]
-    """Raises Unsupported, and Malformed for invalid payloads."""
+    """Translates a request. Raises Unsupported, and Malformed for invalid payloads."""
     events: Sequence[str] = ()
-    """Kinds of events; empty if it has no kinds."""
+    """Kinds of events; empty if the service doesn't have kinds."""
     signature: SignatureCheck | None = None
     """None if the service doesn't sign requests."""
     has_branches: bool = False
-    """Whether it has pushes to branches."""
+    """Whether the service sends pushes to branches."""
     takes_templates: bool = False
     """Whether bots' templates apply."""
 
@@ -86,10 +86,10 @@ class EventFilter:
     """A filter of events by kind, with `*` as a wildcard."""
 
     only: Sequence[str] | None = None
-    """None for all kinds."""
+    """The kinds of events that pass; None for all."""
     exclude: Sequence[str] = ()
     branches: Sequence[str] = ()
-    """Branches whose pushes are included, with `*`; empty for all."""
+    """The branches whose pushes pass, with `*` as a wildcard; empty for all."""
 
     def wants(self, event: str, branch: str = "") -> bool:
         """Whether the event passes. Events without a kind always do."""

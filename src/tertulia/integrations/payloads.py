@@ -7,7 +7,7 @@ from typing import Any, Final
 from urllib.parse import quote as percent
 
 _MENTION: Final = re.compile(r"@(?!\u200b|_?[^\W_])")
-"""Also at the end, where following text could complete a mention."""
+"""Also matches at the end of a text, where the following text could complete a mention."""
 _INVISIBLE: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _FENCE: Final = re.compile(r"^\s*(~{3,}|`{3,})", re.MULTILINE)
 _TICKS: Final = re.compile(r"`+")
@@ -23,12 +23,12 @@ MAX_QUOTE: Final = 2000
 
 
 def harmless(text: str) -> str:
-    """The text without mentions, whatever follows it."""
+    """Return the text without mentions, whatever text follows it."""
     return _MENTION.sub("@\N{ZERO WIDTH SPACE}", _INVISIBLE.sub("", text))
 
 
 def address(text: str) -> str:
-    """The URL, escaped for a link; empty if it isn't a web address."""
+    """Return the URL, escaped for a link; empty if it isn't a web address."""
     text = text.strip()
     if not text.lower().startswith(("http://", "https://")) or len(text) > 2000:
         return ""
@@ -36,7 +36,7 @@ def address(text: str) -> str:
 
 
 def link(text: str, url: str) -> str:
-    """A link; only the text if the URL isn't a web address."""
+    """Return a link, or only the text if the URL isn't a web address."""
     url = address(url)
     if not url:
         return text
@@ -55,60 +55,60 @@ def _is_balanced(text: str) -> bool:
 
 
 def short(text: str, longest: int) -> str:
-    """The text, truncated to `longest` characters."""
+    """Return the text, truncated to `longest` characters."""
     text = text.strip()
     return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
 
 
 def quote(text: str) -> str:
-    """A quote block; empty for an empty text."""
+    """Return a quote block; empty for an empty text."""
     return fenced(text, "quote")
 
 
 def fenced(text: str, kind: str = "") -> str:
-    """A fenced block, with a language or other kind; empty for an empty text."""
+    """Return a fenced block with a language or another kind; empty for an empty text."""
     text = short(text.replace("\r\n", "\n"), MAX_QUOTE)
     if not text:
         return ""
-    longest = max((len(found) for found in _FENCE.findall(text)), default=2)
+    longest = max((len(fence) for fence in _FENCE.findall(text)), default=2)
     fence = "~" * max(3, longest + 1)
     return f"{fence} {kind}".rstrip() + f"\n{text}\n{fence}"
 
 
 def code(text: str) -> str:
-    """Inline code."""
+    """Return inline code."""
     text = " ".join(text.split())
     if not text:
         return ""
-    ticks = "`" * (1 + max((len(found) for found in _TICKS.findall(text)), default=0))
+    ticks = "`" * (1 + max((len(run) for run in _TICKS.findall(text)), default=0))
     return f"{ticks} {text} {ticks}" if "`" in text else f"{ticks}{text}{ticks}"
 
 
 def listed(names: list[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Join names as `a`, `a and b`, or `a, b and c`."""
     if len(names) < 2:
         return "".join(names)
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def said(what: str, body: str = "") -> str:
-    """A sentence, followed by a quote."""
+def with_quote(what: str, body: str = "") -> str:
+    """Return a sentence, followed by a quote."""
     quoted = quote(body)
     return f"{what}:\n\n{quoted}" if quoted else f"{what}."
 
 
 def paragraphs(*parts: str) -> str:
-    """The non-empty parts, each on its line."""
+    """Join the non-empty parts, each on a separate line."""
     return "\n".join(part for part in parts if part)
 
 
 def facts(**values: str) -> list[str]:
-    """List items `* Name: value` for the values that aren't empty."""
+    """Return list items `* Name: value` for the values that aren't empty."""
     return [f"* {title_case(name)}: {value}" for name, value in values.items() if value]
 
 
 def title_case(text: str) -> str:
-    """`under_maintenance` as `Under maintenance`."""
+    """Return `under_maintenance` as `Under maintenance`."""
     words = text.replace("_", " ").replace("-", " ").strip()
     return words[:1].upper() + words[1:]
 
@@ -118,33 +118,34 @@ class Malformed(Exception):
 
 
 MAX_TEXT: Final = 20_000
-"""Characters that are read of a text: a message has half of that."""
+"""The most characters of a text that are read. A message has at most half of that."""
 _MISSING: Final = object()
 _SPACE: Final = re.compile(r"\s+")
 
 
 @dataclass(frozen=True)
 class Part:
-    """A payload or a part of it. Paths are names and positions with dots (`a.b.0`). Texts are
-    harmless: they mention nobody."""
+    """A payload or a part of it. A path consists of names and positions with dots (`a.b.0`). Texts
+    are harmless: they mention nobody."""
 
     value: Any
     path: str = ""
 
     def find(self, path: str) -> "Part | None":
-        """The value at the path; None if missing or null."""
+        """Return the value at the path; None if it's missing or null."""
         value = self._at(path)
         return None if value is None or value is _MISSING else Part(value, self._named(path))
 
     def part(self, path: str) -> "Part":
-        """The value at the path. Raises Malformed if it is missing."""
+        """Return the value at the path. Raises Malformed if it's missing."""
         part = self.find(path)
         if part is None:
             raise Malformed(f"'{self._named(path)}' is missing")
         return part
 
     def parts(self, path: str = "") -> list["Part"]:
-        """The items of a list; empty if it is missing. Raises Malformed if it isn't a list."""
+        """Return the items of a list; empty if it's missing. Raises Malformed if it isn't a
+        list."""
         part = self.find(path) if path else self
         if part is None:
             return []
@@ -153,23 +154,24 @@ class Part:
         return [Part(value, f"{part.path}[{n}]") for n, value in enumerate(part.value)]
 
     def items(self) -> Iterator[tuple[str, "Part"]]:
-        """The names and values of an object. Raises Malformed if it isn't an object."""
+        """Yield the names and values of an object. Raises Malformed if it isn't an object."""
         if not isinstance(self.value, dict):
             raise Malformed(f"'{self.path}' isn't an object" if self.path else "it isn't an object")
         for name, value in self.value.items():
             yield harmless(str(name)), Part(value, self._named(str(name)))
 
     def fields(self, path: str) -> dict[str, "Part"]:
-        """The names and values of an object at the path; empty if it is missing."""
+        """Return the names and values of an object at the path; empty if it's missing."""
         part = self.find(path)
         return dict(part.items()) if part else {}
 
     def first(self, *paths: str, default: str = "Someone") -> str:
-        """The first of these lines that isn't empty."""
+        """Return the first of these lines that isn't empty."""
         return next(filter(None, (self.line(path, "") for path in paths)), default)
 
     def text(self, path: str = "", default: str | None = None) -> str:
-        """A text, or a number as text. Without a default, raises Malformed if it is missing."""
+        """Return a text, or a number as text. Without a default, raises Malformed if it's
+        missing."""
         part = self.find(path) if path else self
         if part is None or isinstance(part.value, dict | list):
             if default is None:
@@ -180,11 +182,11 @@ class Part:
         return harmless(str(part.value)[:MAX_TEXT])
 
     def line(self, path: str = "", default: str | None = None) -> str:
-        """Like `text`, on one line."""
+        """Return a text like `text`, on one line."""
         return _SPACE.sub(" ", self.text(path, default)).strip()
 
     def word(self, path: str = "", default: str | None = None) -> str:
-        """The unescaped text, for comparisons only."""
+        """Return the unescaped text, for comparisons only."""
         part = self.find(path) if path else self
         if part is None or not isinstance(part.value, str):
             if default is None:
@@ -193,7 +195,7 @@ class Part:
         return part.value
 
     def url(self, path: str) -> str:
-        """A web address; empty if missing."""
+        """Return a web address; empty if it's missing."""
         return address(self.word(path, ""))
 
     def fill(self, template: str, values: Mapping[str, "str | Part"] | None = None) -> str:
@@ -235,7 +237,7 @@ class Part:
         return fill(template)
 
     def source(self, path: str, values: Mapping[str, "str | Part"]) -> tuple["Part", str]:
-        """The part that a path begins in, and the rest of the path."""
+        """Return the part that a path begins in, and the rest of the path."""
         name, _, rest = path.partition(".")
         value = values.get(name)
         return (value, rest) if isinstance(value, Part) else (self, path)
@@ -261,7 +263,7 @@ class Part:
         return self._at(path) is True
 
     def number(self, path: str, default: float | None = None) -> float:
-        """A number. Without a default, raises Malformed if it is missing."""
+        """Return a number. Without a default, raises Malformed if it's missing."""
         value = self._at(path)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return value

@@ -10,7 +10,7 @@ from typing import Final
 from tertulia.integrations.incoming import SignatureCheck, WebhookRequest
 
 TOLERANCE: Final = 300.0
-"""Largest age of a signature with a time."""
+"""The largest age of a signature with a time, in seconds."""
 
 
 def same(text: str, other: str) -> bool:
@@ -18,13 +18,13 @@ def same(text: str, other: str) -> bool:
     return hmac.compare_digest(text.encode(), other.encode())
 
 
-def hex_of(secret: str, said: bytes, algorithm: str = "sha256") -> str:
-    """The HMAC in hexadecimal."""
-    return hmac.new(secret.encode(), said, algorithm).hexdigest()
+def hex_of(secret: str, signed: bytes, algorithm: str = "sha256") -> str:
+    """Return the HMAC in hexadecimal."""
+    return hmac.new(secret.encode(), signed, algorithm).hexdigest()
 
 
 def hmac_hex(header: str, prefix: str = "", algorithm: str = "sha256") -> SignatureCheck:
-    """The body's HMAC in hexadecimal, with a prefix."""
+    """Check the body's HMAC in hexadecimal, with a prefix."""
 
     def check(secret: str, request: WebhookRequest, _: float) -> bool:
         expected = prefix + hex_of(secret, request.body, algorithm)
@@ -36,18 +36,18 @@ def hmac_hex(header: str, prefix: str = "", algorithm: str = "sha256") -> Signat
 def hmac_base64(
     header: str, algorithm: str = "sha256", *, with_url: bool = False
 ) -> SignatureCheck:
-    """The HMAC of the body, and optionally the URL, in Base64."""
+    """Check the HMAC of the body, and optionally the URL, in Base64."""
 
     def check(secret: str, request: WebhookRequest, _: float) -> bool:
-        said = request.body + (request.url.encode() if with_url else b"")
-        digest = hmac.new(secret.encode(), said, algorithm).digest()
+        signed = request.body + (request.url.encode() if with_url else b"")
+        digest = hmac.new(secret.encode(), signed, algorithm).digest()
         return same(base64.b64encode(digest).decode(), request.header(header).strip())
 
     return check
 
 
 def any_of(*checks: SignatureCheck) -> SignatureCheck:
-    """Any of several signatures."""
+    """Accept any of several signatures."""
 
     def check(secret: str, request: WebhookRequest, now: float) -> bool:
         return any(check(secret, request, now) for check in checks)
@@ -56,12 +56,12 @@ def any_of(*checks: SignatureCheck) -> SignatureCheck:
 
 
 def token(header: str) -> SignatureCheck:
-    """The secret as a token."""
+    """Check that a header has the secret as a token."""
     return lambda secret, request, _: same(secret, request.header(header).strip())
 
 
 def versions(header: str) -> SignatureCheck:
-    """`v1=…`, separated by commas: one of them must match."""
+    """Check a header with `v1=…`, separated by commas. One of them must match."""
 
     def check(secret: str, request: WebhookRequest, _: float) -> bool:
         expected = f"v1={hex_of(secret, request.body)}"
@@ -72,7 +72,8 @@ def versions(header: str) -> SignatureCheck:
 
 
 def timed(header: str) -> SignatureCheck:
-    """`t=…,v1=…`: the HMAC of the time and the body, at most `TOLERANCE` old."""
+    """Check a header with `t=…,v1=…`: the HMAC of the time and the body, at most `TOLERANCE`
+    old."""
 
     def check(secret: str, request: WebhookRequest, now: float) -> bool:
         pairs = [text.strip().partition("=") for text in request.header(header).split(",")[:20]]
@@ -86,23 +87,23 @@ def timed(header: str) -> SignatureCheck:
 
 
 def web_token(header: str) -> SignatureCheck:
-    """A JSON web token with the body's SHA-256."""
+    """Check a JSON web token with the body's SHA-256."""
 
     def check(secret: str, request: WebhookRequest, _: float) -> bool:
-        said, _dot, signature = request.header(header).strip().rpartition(".")
-        digest = hmac.new(secret.encode(), said.encode(), "sha256").digest()
+        signed, _dot, signature = request.header(header).strip().rpartition(".")
+        digest = hmac.new(secret.encode(), signed.encode(), "sha256").digest()
         expected = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
         if not same(expected, signature.rstrip("=")):
             return False
         body = hashlib.sha256(request.body).hexdigest()
-        return same(body, str(_claims(said).get("sha256", "")))
+        return same(body, str(_claims(signed).get("sha256", "")))
 
     return check
 
 
-def _claims(said: str) -> dict[str, object]:
+def _claims(signed: str) -> dict[str, object]:
     try:
-        kind, _, encoded = said.partition(".")
+        kind, _, encoded = signed.partition(".")
         head = json.loads(base64.urlsafe_b64decode(kind + "=" * (-len(kind) % 4)))
         claims = json.loads(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)))
     except (ValueError, binascii.Error, RecursionError):

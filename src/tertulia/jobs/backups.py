@@ -1,8 +1,6 @@
-"""Daily backups.
-
-A backup is made by a separate process (`tertulia backups make`), because it needs much processor
-time. Of several nodes, the first that sees that one is due holds a lease and makes it.
-"""
+"""Daily backups. A separate process makes each backup (`tertulia backups make`), because it needs
+much processor time. With several nodes, the first one that sees that a backup is due takes a lease
+and makes it."""
 
 import asyncio
 import logging
@@ -17,9 +15,9 @@ from tertulia.store import backups as kept_backups
 logger = logging.getLogger("tertulia.jobs")
 
 LONGEST_SECONDS: Final = 6 * 3600.0
-"""Longest duration of a backup."""
+"""The longest duration of a backup in seconds."""
 _OTHERS_SECONDS: Final = 600.0
-"""Interval of checking whether another node has made it."""
+"""The interval, in seconds, of checking whether another node has made the backup."""
 _DAY: Final = 86400.0
 _HOUR: Final = 3600.0
 LEASE: Final = JobLease("backups")
@@ -30,21 +28,23 @@ def backups(node: Node) -> Job:
     config, log = node.config, node.log
 
     async def look() -> float | None:
-        """Return and store when the last backup was made."""
-        place = config.opened_backups()
+        """Return the time of the last backup that this node sees. Store the time of the last
+        backup, which another node may have made on a separate disk."""
+        storage = config.opened_backups()
         try:
-            backups = kept_backups.backups_made(
-                await kept_backups.stored_backups(place), log.clock()
-            )
+            stored = await kept_backups.stored_backups(storage)
         finally:
-            await place.close()
-        last = (backups[-1].at, backups[-1].size) if backups else None
-        if last != await log.store.read(kept_backups.last_backup):
+            await storage.close()
+        now = log.clock()
+        seen = [(backup.at, backup.size) for backup in kept_backups.backups_made(stored, now)]
+        known = await log.store.read(kept_backups.last_backup)
+        last = max([*seen, *([known] if known and known[0] <= now else [])], default=None)
+        if last != known:
             await log.store.write(lambda c: kept_backups.set_last_backup(c, last))
-        return last[0] if last else None
+        return seen[-1][0] if seen else None
 
     async def once() -> float:
-        # What a killed `backups make` left behind.
+        # Delete files that a killed `backups make` left behind, within an hour.
         await asyncio.to_thread(kept_backups.delete_stale_directories, config.data_path)
         now = log.clock()
         due = kept_backups.last_due(now, config.backup_hour)
@@ -59,6 +59,6 @@ def backups(node: Node) -> Job:
 
         if not await LEASE.hold(log, make):
             return _OTHERS_SECONDS
-        return max(due + _DAY - log.clock(), 0.0)
+        return min(max(due + _DAY - log.clock(), 0.0), _HOUR)
 
     return Job("backups", once, round_seconds=LONGEST_SECONDS)

@@ -1,5 +1,5 @@
-"""Continuing deletions of what people wrote, if the request that began one is over, or its node was
-killed."""
+"""Continuing deletions of people's messages and files, if the request that began one has ended, or
+its node was killed."""
 
 import logging
 from typing import Final
@@ -16,12 +16,12 @@ logger = logging.getLogger("tertulia.accounts")
 PERIOD_SECONDS: Final = 60.0
 ROUND_SECONDS: Final = 12 * 3600.0
 ABANDONED_SECONDS: Final = 60.0
-"""How long nobody has worked on a deletion before a node continues it."""
+"""The number of seconds without progress after which a node continues a deletion."""
 
 
 def deletions(node: Node) -> Job:
-    """Continue deletions that nobody works on, in the name of the administrators who asked for
-    them."""
+    """Return the job that continues abandoned deletions, in the name of the administrators who
+    requested them."""
 
     async def once() -> float:
         for deletion in await service.pending(node.store):
@@ -46,7 +46,7 @@ async def _continue(node: Node, deletion: PendingDeletion) -> None:
         ):
             pass
     except Refused as refused:
-        # Such as because the administrator's role changed.
+        # For example, because the administrator's role changed.
         await service.forget(node.store, deletion.user_id)
         logger.warning("could not continue a deletion: %s", refused, extra={"fields": fields})
     else:

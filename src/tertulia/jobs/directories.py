@@ -1,9 +1,9 @@
-"""Following directories: accounts get what a directory says about their people, and people who are
-gone there are deactivated here."""
+"""Syncing with directories: accounts get people's data from a directory, and people who were
+removed there are deactivated here."""
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from tertulia.domain.accounts import provisioning
@@ -14,35 +14,44 @@ from tertulia.jobs.supervisor import Job
 from tertulia.model.errors import LastOfKind, Refused
 from tertulia.model.identities import Identity
 from tertulia.service import directories
+from tertulia.service.directory_methods import LdapMethod
 from tertulia.service.node import Node
-from tertulia.service.sign_in_methods import LdapMethod
 
 logger = logging.getLogger("tertulia.jobs")
 
 FEW: Final = 10
-"""This many people, or half of them, can be gone. More than that looks like a mistake."""
-AT_ONCE: Final = 100
-"""People who are compared without letting others use the event loop."""
-PICTURES_AT_ONCE: Final = 20
+"""The most people, or half of them, that can be gone. More than that looks like a mistake."""
+BATCH_SIZE: Final = 100
+"""The number of people who are compared before other tasks of the event loop run."""
+PICTURE_BATCH: Final = 20
 PICTURES: Final = 1000
-"""Pictures that are read in one round."""
+"""The most pictures that are read in one round."""
 ROUND_SECONDS: Final = 3600.0
 MORE_SECONDS: Final = 60.0
-"""Until the next round, if there are more pictures."""
+"""Seconds until the next round, if there are more pictures."""
 
 
 class TooManyGone(Exception):
-    """The directory lacks most people, so its settings are probably wrong."""
+    """Most people are missing from the directory, so its settings are probably wrong."""
 
 
 class DirectoryFailed(Exception):
     """The directory can't be read."""
 
 
+def directory_syncs(node: Node) -> Sequence[Job]:
+    """Return the jobs for the directories that are synced regularly."""
+    return [
+        directory_sync(node, method)
+        for method in node.config.sign_in
+        if isinstance(method, LdapMethod) and method.sync_minutes
+    ]
+
+
 def directory_sync(node: Node, method: LdapMethod) -> Job:
-    """Deactivate people who are gone from the directory or disabled there, reactivate those of them
-    who are back, and give the others the names, pictures, roles, and groups that they have there.
-    """
+    """Return the job that syncs with a directory: it deactivates people who were removed or
+    disabled there, reactivates those who are back, and updates the names, pictures, roles, and
+    groups of the others."""
     lease = JobLease(f"directory {method.name}")
     follower = DirectoryFollower(node, method)
 
@@ -54,33 +63,33 @@ def directory_sync(node: Node, method: LdapMethod) -> Job:
 
 
 class DirectoryFollower:
-    """Follows one directory."""
+    """Syncs with one directory."""
 
     def __init__(self, node: Node, method: LdapMethod) -> None:
         self._node = node
         self._method = method
         self._looked_at: dict[str, str] = {}
-        """When the entries changed whose pictures were read, by the people's IDs."""
+        """The modification times of the entries whose pictures were read, by the people's IDs."""
         self.has_more = False
         """Whether there are pictures that the last round didn't read."""
 
     async def once(self) -> None:
-        """Read the directory, and apply what it says. Raises DirectoryFailed, TooManyGone."""
+        """Read the directory, and apply its data. Raise DirectoryFailed, TooManyGone."""
         try:
-            found = await asyncio.to_thread(people, self._method)
-            await self.apply(found)
+            persons = await asyncio.to_thread(people, self._method)
+            await self.apply(persons)
         except DirectoryDown as error:
             raise DirectoryFailed(error.reason) from None
 
     async def apply(self, people: Iterable[LdapPerson]) -> None:
-        """Apply what the directory says about people who have signed in with it. Raises
-        TooManyGone, DirectoryDown."""
+        """Apply the directory's data about people who have signed in with it. Raise TooManyGone,
+        DirectoryDown."""
         present = {person.identity.subject: person for person in people if person.is_active}
         await self._deactivate(present)
         await self._reactivate(present)
         linked = list(self._linked())
         for number, identity in enumerate(linked):
-            if number % AT_ONCE == 0:
+            if number % BATCH_SIZE == 0:
                 await asyncio.sleep(0)  # Comparing everyone takes long in a large organization.
             if (person := present.get(identity.subject)) is not None:
                 await directories.follow(self._node, identity, person.identity, self._method.rules)
@@ -105,7 +114,9 @@ class DirectoryFollower:
         for identity in gone:
             fields = {"user": identity.user_id, "method": name}
             try:
-                await node.log.submit(first_owner(node.state), provisioning.depart, identity.id)
+                await node.log.submit(
+                    first_owner(node.state), provisioning.deactivate_departed, identity.id
+                )
             except LastOfKind:
                 logger.warning(
                     "the last owner is gone from the directory", extra={"fields": fields}
@@ -125,7 +136,7 @@ class DirectoryFollower:
             key = node.vault.new_key()
             try:
                 await node.log.submit(
-                    first_owner(node.state), provisioning.come_back, identity.id, key
+                    first_owner(node.state), provisioning.reactivate_returned, identity.id, key
                 )
             except Refused as error:
                 fields["reason"] = str(error)
@@ -147,8 +158,8 @@ class DirectoryFollower:
             and provisioning.wants_picture(node.state, identity)
         ]
         self.has_more = len(wanted) > PICTURES
-        for begin in range(0, min(len(wanted), PICTURES), PICTURES_AT_ONCE):
-            part = wanted[begin : begin + PICTURES_AT_ONCE]
+        for begin in range(0, min(len(wanted), PICTURES), PICTURE_BATCH):
+            part = wanted[begin : begin + PICTURE_BATCH]
             dns = [person.dn for _, person in part]
             contents = await asyncio.to_thread(pictures, method, dns)
             for (identity, person), content in zip(part, contents, strict=True):

@@ -30,15 +30,15 @@ logger = logging.getLogger("tertulia.jobs")
 R = TypeVar("R")
 
 LONGEST_SLEEP: Final = 60.0
-"""Longest sleep, because the machine's clock may jump."""
+"""The longest sleep in seconds, because the machine's clock may jump."""
 RETRY_SECONDS: Final = 5.0
-"""Pause after a verb that changed nothing although something was due."""
+"""The pause in seconds after a verb that changed nothing although something was due."""
 SOON_SECONDS: Final = 0.02
-"""Pause after a commit, to check once for many commits."""
-AT_ONCE: Final = 200
-"""Items per round."""
+"""The pause in seconds after a commit, to check once for many commits."""
+BATCH_SIZE: Final = 200
+"""The most items per round."""
 ATTEMPTS: Final = 5
-"""Attempts before an item is given up."""
+"""The number of attempts after which an item is given up."""
 
 
 def due_job(
@@ -48,15 +48,15 @@ def due_job(
     verb: Verb[Any],
     *arguments: Any,
 ) -> Job:
-    """A job that submits a verb, as the server, whenever something is due.
+    """Return a job that submits a verb, as the server, whenever something is due.
 
-    `due` returns when, in UNIX seconds, or None. It is called soon after every commit, so it must
-    be cheap. The verb handles what is due; it may leave a part for the next round, which follows
+    `due` returns when, in UNIX seconds, or None. It's called soon after every commit, so it must be
+    cheap. The verb handles what is due; it may leave a part for the next round, which follows
     immediately.
     """
 
     async def once() -> float:
-        for _ in range(AT_ONCE):
+        for _ in range(BATCH_SIZE):
             pause = _pause(log, due)
             if pause > 0:
                 return pause
@@ -71,23 +71,23 @@ def due_job(
 
 @dataclass(frozen=True)
 class DueItems(Generic[R]):
-    """Records that each have a time."""
+    """Records that are due at a time."""
 
     in_order: Callable[[State], Iterable[R]]
-    """All records, by time."""
+    """Returns all records in chronological order."""
     time: Callable[[R], float]
-    """UNIX seconds."""
+    """Returns when a record is due, in UNIX seconds."""
     key: Callable[[R], int]
     do: Callable[[R], Awaitable[None]]
-    """Reads and renders what is needed, and submits the verb, which must check that the record is
-    unchanged."""
+    """Processes a record: reads and renders the necessary data, and submits the verb, which must
+    check that the record is unchanged."""
     give_up: Callable[[R, str], Awaitable[None]]
     """Handles a record that can't be processed, for this reason."""
 
 
 def due_items_job(log: Log, name: str, items: DueItems[R]) -> Job:
-    """A job that processes each record when it is due. Failing records are set aside and finally
-    given up; others don't wait for them."""
+    """Return a job that processes each record when it's due. Failing records are set aside and
+    finally given up, without delaying others."""
     set_aside = FailedItems()
 
     def first() -> R | None:
@@ -118,7 +118,7 @@ def due_items_job(log: Log, name: str, items: DueItems[R]) -> Job:
     async def once() -> float:
         if not log.state.is_closed:
             set_aside.keep_only(map(items.key, items.in_order(log.state)))
-        for _ in range(AT_ONCE):
+        for _ in range(BATCH_SIZE):
             pause = _pause(log, due)
             if pause > 0:
                 again = set_aside.next_attempt()
@@ -136,7 +136,7 @@ def due_items_job(log: Log, name: str, items: DueItems[R]) -> Job:
 
 
 def _pause(log: Log, due: Callable[[State, float], float | None]) -> float:
-    """Seconds until something is due; 0 or less if it is."""
+    """Return the seconds until something is due; 0 or less if it is."""
     if log.state.is_closed:
         return LONGEST_SLEEP
     now = log.clock()
@@ -145,8 +145,8 @@ def _pause(log: Log, due: Callable[[State, float], float | None]) -> float:
 
 
 def _following(log: Log, job: Job, due: Callable[[State, float], float | None]) -> Job:
-    """Wake the job soon after commits that change when something is due, and after every commit
-    while an item is set aside."""
+    """Return the job, which is woken soon after commits that change when something is due, and
+    after every commit while an item is set aside."""
     last: float | None = None
     is_awaited = False
 
@@ -170,12 +170,13 @@ def _following(log: Log, job: Job, due: Callable[[State, float], float | None]) 
 
 
 def _unless_moving(state: State, records: Iterable[R]) -> Iterable[R]:
-    """Leave them to the server that the organization is still moving from."""
+    """Yield the records, but none while the organization is being moved here: the other server
+    sends them."""
     return () if state.realm.moving_from else records
 
 
 def messages_to_send(node: Node) -> Job:
-    """Send scheduled messages."""
+    """Return the job that sends scheduled messages."""
     waiting: DueItems[ScheduledMessage] = DueItems(
         in_order=lambda state: _unless_moving(state, state.scheduled_messages.by_time),
         time=lambda message: message.deliver_at,
@@ -187,7 +188,7 @@ def messages_to_send(node: Node) -> Job:
 
 
 def messages_to_be_reminded_of(node: Node) -> Job:
-    """Send reminders."""
+    """Return the job that sends reminders."""
 
     async def give_up(reminder: Reminder, _reason: str) -> None:
         await node.log.submit(None, scheduled.give_up_reminder, node.renderer.render, reminder)
@@ -208,7 +209,8 @@ TOPIC_MOVES_PERIOD_SECONDS: Final = 15.0
 
 
 def topic_moves(node: Node) -> Job:
-    """Continue moves that made no progress between two rounds. A move that fails is set aside."""
+    """Return the job that continues moves that made no progress between two rounds. A move that
+    fails is set aside."""
     seen: dict[int, tuple[TopicMove, int]] = {}
     set_aside = FailedItems()
 
@@ -241,11 +243,11 @@ retention_logger = logging.getLogger("tertulia.retention")
 
 RETENTION_PERIOD_SECONDS: Final = 3600.0
 DIRECT: Final = 0
-"""Stands for direct messages in place of a channel ID."""
+"""Means direct messages, in place of a channel ID."""
 
 
 def message_retention(log: Log) -> Job:
-    """Delete expired messages every hour."""
+    """Return the job that deletes expired messages every hour."""
     set_aside = FailedItems()
 
     async def once() -> float:

@@ -1,8 +1,6 @@
-"""Making data exports, one at a time, and deleting their files when they are old.
-
-An export is made in a temporary directory, and its file is stored with the other files. If the node
-stops first, the export is made again after the restart.
-"""
+"""Making data exports, one at a time, and deleting their files when they expire. An export is made
+in a temporary directory, and its file is then stored with the other files. If the node stops before
+that, the export is made again after the restart."""
 
 import logging
 import secrets
@@ -36,27 +34,27 @@ async def _export_realm(option: str, node: Node, export: DataExport, path: Path)
 
 MAKERS: Final[Mapping[ExportKind, Maker]] = {
     ExportKind.PERSON: export_person,
-    # In a process of its own, because it takes much longer.
+    # In a separate process, because it takes much longer.
     ExportKind.PUBLIC: partial(_export_realm, "--public-only"),
     ExportKind.CONSENT: partial(_export_realm, "--with-consent"),
 }
 
 LEASE: Final = JobLease("exports")
 ROUND_SECONDS: Final = 12 * 3600.0
-"""Longest duration of an export."""
+"""The longest duration of an export in seconds."""
 PERIOD_SECONDS: Final = 600.0
 ATTEMPTS: Final = 3
-"""Attempts before an export is given up."""
+"""The number of attempts after which an export is given up."""
 _GIVEN_UP: Final = "The server ran into a problem."
 
 
 def exports(node: Node) -> Job:
-    """Make pending exports, and delete files of deleted ones."""
+    """Return the job that makes pending exports, and deletes files of deleted ones."""
     set_aside = FailedItems()
 
     async def work() -> None:
         await delete_unused_files(node)
-        while (export := data_exports.pending(node.state)) is not None:
+        while (export := data_exports.pending_export(node.state)) is not None:
             if set_aside.is_resting(export.id):
                 return
             await _attempt(node, export, set_aside)
@@ -93,24 +91,26 @@ async def _attempt(node: Node, export: DataExport, set_aside: FailedItems) -> No
 
 
 async def _give_up(node: Node, export: DataExport, reason: str) -> None:
-    await node.log.submit(None, data_exports.failed, export.id, reason, node.renderer.render)
+    await node.log.submit(None, data_exports.fail, export.id, reason, node.renderer.render)
 
 
 async def make(node: Node, export: DataExport) -> None:
-    """Make a pending export, and store its file."""
+    """Make a pending export, and store its file. If someone is erased in the meantime, the export
+    stays pending."""
+    erased = node.state.users.erased_count
     with temporary_directory(node.config.data_path) as directory:
         made = directory / "export"
         await MAKERS[export.kind](node, export, made)
         size = made.stat().st_size
         path = f"{EXPORTS}/{secrets.token_hex(20)}"
         await node.files.put_from(path, made)
-    finished = partial(data_exports.finished, render=node.renderer.render)
-    if await node.log.submit(None, finished, export.id, path, size):
+    finished = partial(data_exports.finish, render=node.renderer.render)
+    if await node.log.submit(None, finished, export.id, path, size, erased):
         logger.info("made a data export", extra={"fields": {"id": export.id, "size": size}})
 
 
 async def delete_unused_files(node: Node) -> None:
-    """Delete files of exports that were deleted, or that nobody waits for anymore."""
+    """Delete files of exports that were deleted, or that are no longer wanted."""
     stored = [stored_file.path async for stored_file in node.files.below(EXPORTS)]
     if not stored:
         return

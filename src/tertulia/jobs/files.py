@@ -23,12 +23,12 @@ logger = logging.getLogger("tertulia.files")
 PERIOD_SECONDS: Final = 3600.0
 PROBE_SECONDS: Final = 60.0
 LEFTOVER_SECONDS: Final = 86400
-"""Interrupted uploads are deleted after this."""
+"""The number of seconds after which interrupted uploads are deleted."""
 
 
 def file_store(files: Files) -> Job:
-    """Check that the bucket responds. If it doesn't, the job fails, and the server works without
-    files."""
+    """Return the job that checks that the bucket responds. If it doesn't, the job fails, and the
+    server works without files."""
 
     async def look() -> float:
         await files.probe()
@@ -38,19 +38,19 @@ def file_store(files: Files) -> Job:
 
 
 class FileCleanup:
-    """Brings files in line with the log. Several nodes can do this at the same time."""
+    """Makes the stored files match the log. Several nodes can do this at the same time."""
 
     def __init__(self, log: Log, uploads: UploadStore, partials: PartialUploads) -> None:
         self._log = log
         self._uploads = uploads
-        # Local ones may be from before files were in a bucket.
+        # Local uploads may be from before files were in a bucket.
         self._partials = [partials]
         if not isinstance(partials, DiskPartialUploads):
             self._partials.append(DiskPartialUploads(uploads))
         self._set_aside = FailedItems()
 
     def job(self) -> Job:
-        """Clean up whenever an attachment is removed, and every hour."""
+        """Return the job that cleans up whenever an attachment is removed, and every hour."""
         job = Job("uploaded files", self._round, set_aside=self._set_aside)
         job.wake_on(self._log, AttachmentRemoved)
         return job
@@ -63,7 +63,7 @@ class FileCleanup:
         return PERIOD_SECONDS if again is None else min(again, PERIOD_SECONDS)
 
     async def once(self) -> None:
-        """Do it now."""
+        """Clean up now."""
         await self._delete_removed()
         await self._end_arrivals()
 
@@ -87,7 +87,7 @@ class FileCleanup:
                 self._set_aside.done(file.path)
                 deleted.append(file.id)
         if deleted:
-            await self._log.submit(None, attachments.files_deleted, deleted)
+            await self._log.submit(None, attachments.record_deleted_files, deleted)
 
     async def _end_arrivals(self) -> None:
         now = self._log.clock()
@@ -129,9 +129,9 @@ class FileCleanup:
 
 PICTURES_PERIOD_SECONDS: Final = 6 * 3600.0
 YOUNG_SECONDS: Final = 3600.0
-"""Newer pictures may not be in the log yet."""
-_AT_ONCE: Final = 2000
-"""People per step of the event loop."""
+"""Pictures that are newer than this many seconds may not be in the log yet."""
+_BATCH_SIZE: Final = 2000
+"""The number of people per step of the event loop."""
 
 
 class PictureCleanup:
@@ -142,7 +142,7 @@ class PictureCleanup:
         self._files = node.files
 
     def job(self) -> Job:
-        """Clean up every few hours."""
+        """Return the job that cleans up every few hours."""
 
         async def look() -> float:
             await self.once()
@@ -151,7 +151,7 @@ class PictureCleanup:
         return Job("unused pictures", look)
 
     async def once(self) -> None:
-        """Clean up now. Raises as `Files` and `Log.catch_up`."""
+        """Clean up now. Raise as `Files` and `Log.catch_up`."""
         before = self._log.clock() - YOUNG_SECONDS
         old = [
             stored.path
@@ -174,13 +174,13 @@ class PictureCleanup:
             logger.info("deleted unused pictures", extra={"fields": {"count": len(unused)}})
 
     async def _used(self) -> set[str]:
-        """The paths of all pictures in use."""
+        """Return the paths of all pictures in use."""
         state = self._log.state
         used = {picture.file for picture in pictures.realm_pictures_of(state.realm)}
         for emoji in state.custom_emoji:
-            used.update(map(pictures.emoji_place, filter(None, (emoji.file, emoji.still))))
+            used.update(map(pictures.emoji_path, filter(None, (emoji.file, emoji.still))))
         for number, user in enumerate(list(state.users)):
-            used.update(pictures.avatar_places(user.avatar_file))
-            if number % _AT_ONCE == 0:
+            used.update(pictures.avatar_paths(user.avatar_file))
+            if number % _BATCH_SIZE == 0:
                 await asyncio.sleep(0)
         return used

@@ -1,4 +1,4 @@
-"""Running imports that owners start in the browser, in a process of their own.
+"""Running imports that owners start in the browser, in a separate process.
 
 The process (`tertulia import requested`) checks or imports, and writes how it ended to the log. If
 it or its node is killed, the next one continues where the last commit of the import was. The
@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 
 from tertulia.domain.organization import imports as domain
 from tertulia.imports import canceling
-from tertulia.imports.lock import DIRECTORY, ImportBusy, alone, delete_extracted
+from tertulia.imports.lock import DIRECTORY, ImportBusy, delete_extracted, import_lock
 from tertulia.jobs.leases import JobLease
 from tertulia.jobs.programs import ProgramFailed, run_command
 from tertulia.jobs.supervisor import FailedItems, Job, is_outage
@@ -34,57 +34,58 @@ logger = logging.getLogger("tertulia.imports")
 T = TypeVar("T")
 
 LEASE: Final = JobLease("import", 60.0, 10.0)
-"""Of the process that imports, also by the command line."""
+"""The lease of the importing process, which the command line takes too."""
 ROUND_SECONDS: Final = 48 * 3600.0
-"""After this, the process is started again, and continues."""
+"""The number of seconds after which the process is restarted, and continues."""
 PERIOD_SECONDS: Final = 3600.0
 BUSY_SECONDS: Final = 20.0
-"""Until the next attempt while another process imports, or the file isn't here."""
+"""Seconds until the next attempt while another process imports, or the file isn't on this node."""
 LOOK_SECONDS: Final = 1.0
-"""How often the job checks whether the import was canceled."""
+"""The interval, in seconds, at which the job checks whether the import was canceled."""
 ATTEMPTS: Final = 5
-"""Crashes of the process in a row before the import fails."""
+"""The number of crashes of the process in a row after which the import fails."""
 UNUSED_SECONDS: Final = 86_400
-"""Uploaded files that nobody imports are deleted after this."""
+"""The number of seconds after which uploaded files that no import uses are deleted."""
 BUSY: Final = os.EX_TEMPFAIL
 """The exit code of a process that found another import running."""
 
 
 async def only_import(log: Log, data_path: Path, work: Callable[[], Awaitable[T]]) -> T:
-    """Do the work as the only import of the database. The caller has the lock of the data
-    directory (`imports.lock.alone`). Raises ImportBusy."""
+    """Run `work` as the only import of the database. The caller has the lock of the data directory
+    (`imports.lock.import_lock`). Raise ImportBusy."""
     results: list[T] = []
 
     async def do() -> None:
         results.append(await work())
 
-    if not await LEASE.hold(log, do, _place(data_path)):
+    if not await LEASE.hold(log, do, _location(data_path)):
         raise ImportBusy(
             "Another import into this organization is running. Wait until it is finished."
         )
     return results[0]
 
 
-def _place(data_path: Path) -> str:
+def _location(data_path: Path) -> str:
     return f"{socket.gethostname()}:{data_path.resolve()}"
 
 
 def imports(node: Node) -> Job:
-    """Check and import what owners uploaded, and delete files that aren't needed anymore."""
+    """Return the job that checks and imports owners' uploads, and deletes files that aren't needed
+    anymore."""
     set_aside = FailedItems()
     known = set[str]()
-    """Files that imports used at the last look."""
+    """The files that imports used at the last look."""
 
     async def once() -> float:
         nonlocal known
         await node.log.submit(None, domain.expire)
         known, before = _used(node), known
         await _delete(node, before - known)
-        data_import = domain.running(node.state)
+        data_import = domain.running_import(node.state)
         set_aside.keep_only([] if data_import is None else [data_import.id])
         if data_import is None:
             await _delete_unused(node)
-            with contextlib.suppress(ImportBusy):  # The command line imports.
+            with contextlib.suppress(ImportBusy):  # The command line is importing.
                 await _tidy(node)
             return PERIOD_SECONDS
         if set_aside.is_resting(data_import.id):
@@ -100,9 +101,9 @@ def imports(node: Node) -> Job:
 
 async def _is_busy(node: Node) -> bool:
     """Whether another process imports: on another machine, or with this data directory."""
-    work, place = node.config.data_path / DIRECTORY, _place(node.config.data_path)
+    work, location = node.config.data_path / DIRECTORY, _location(node.config.data_path)
     now = node.log.clock()
-    if await node.store.read_log(lambda c: LEASE.is_held(c, now, place), READ_SECONDS):
+    if await node.store.read_log(lambda c: LEASE.is_held(c, now, location), READ_SECONDS):
         return True
     try:
         await asyncio.to_thread(_delete_extracted, work)
@@ -135,10 +136,10 @@ async def _attempt(node: Node, data_import: DataImport, set_aside: FailedItems) 
 
 
 async def fail(log: Log, import_id: int, reason: str) -> None:
-    """Note that the import failed. `reason` is a sentence."""
-    is_importing = domain.is_to_be_imported(log.state, import_id)
+    """Record that the import failed. `reason` is a sentence."""
+    is_importing = domain.is_started(log.state, import_id)
     notes = [QueuesForgotten()] if is_importing else []
-    await log.submit(None, domain.failed, import_id, reason, notes=notes)
+    await log.submit(None, domain.fail, import_id, reason, notes=notes)
 
 
 async def _run(node: Node, data_import: DataImport) -> None:
@@ -158,20 +159,20 @@ async def _run(node: Node, data_import: DataImport) -> None:
 
 
 async def _tidy(node: Node) -> None:
-    """Complete what a canceled import left."""
+    """Complete the records that a canceled import left incomplete."""
     progress = await canceling.newest(node.log)
     if progress is None or progress.step == "done" or not progress.request_id:
         return
     work = node.config.data_path / DIRECTORY
-    with alone(work):
+    with import_lock(work):
         await only_import(node.log, node.config.data_path, lambda: canceling.tidy(node.log))
 
 
 async def _delete_unused(node: Node) -> None:
-    """Delete what imports extracted, and uploaded files that none uses, if they are old."""
+    """Delete extracted files, and uploaded files that no import uses, if they are old."""
     work = node.config.data_path / DIRECTORY
     if await asyncio.to_thread(work.is_dir):
-        with contextlib.suppress(ImportBusy):  # By the command line.
+        with contextlib.suppress(ImportBusy):  # The command line is using it.
             await asyncio.to_thread(_delete_extracted, work)
     before = node.log.clock() - UNUSED_SECONDS
     old = {
@@ -194,5 +195,5 @@ async def _delete(node: Node, paths: set[str]) -> None:
 
 
 def _delete_extracted(work: Path) -> None:
-    with alone(work):
+    with import_lock(work):
         delete_extracted(work, UNUSED_SECONDS)

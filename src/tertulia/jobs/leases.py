@@ -1,4 +1,4 @@
-"""Leases for work that one process at a time does: backups, data exports, and imports."""
+"""Leases for work that only one process does at a time: backups, data exports, and imports."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ from tertulia.store.backups import AHEAD_SECONDS
 from tertulia.store.database import Connection, DatabaseError
 
 LEASE_SECONDS: Final = 600.0
-"""A node whose lease has ended is gone, and another one takes over."""
+"""The duration of a lease in seconds. If it ends, the node is gone, and another one takes over."""
 RENEWED_SECONDS: Final = 60.0
 
 
@@ -27,26 +27,27 @@ class JobLease:
     def __init__(
         self, name: str, seconds: float = LEASE_SECONDS, renewed: float | None = None
     ) -> None:
-        """`seconds` is how long it's valid without being renewed, and `renewed` how often that
-        happens; None is `RENEWED_SECONDS`."""
+        """Create a lease, which is valid for `seconds` without being renewed. `renewed` is the
+        interval of renewals; None is `RENEWED_SECONDS`."""
         self._seconds = seconds
         self._renewed = renewed
         self._claim = f"{name}.claim"
-        """Key of the time of the last renewal."""
+        """The key of the time of the last renewal."""
         self._holder = f"{name}.holder"
-        """Key of the holder's random name."""
+        """The key of the holder's random name."""
 
     async def hold(
-        self, log: Log, work: Callable[[], Coroutine[Any, Any, None]], place: str = ""
+        self, log: Log, work: Callable[[], Coroutine[Any, Any, None]], location: str = ""
     ) -> bool:
         """Do the work while holding the lease. Return False without doing it if another node holds
-        the lease. Raises JobLeaseLost if another node took over.
+        the lease. Raise JobLeaseLost if another node took over.
 
-        With a `place`, the caller has a lock there, such as on a directory, that every holder with
-        this place has: a lease of one is left from a killed process, and doesn't count.
+        With a `location`, such as a directory, the caller has a lock there that every holder at
+        this location takes. So another lease of this location is left from a killed process, and is
+        ignored.
         """
         holder, store = (
-            f"{place}#{secrets.token_hex(8)}" if place else secrets.token_hex(8),
+            f"{location}#{secrets.token_hex(8)}" if location else secrets.token_hex(8),
             log.store,
         )
         if not await store.write(lambda c: self.claimed(c, holder, log.clock())):
@@ -61,17 +62,16 @@ class JobLease:
             await store.write(lambda c: self.given_back(c, holder))
         return True
 
-    def is_held(self, connection: Connection, now: float, place: str = "") -> bool:
-        """Whether a lease is valid, of a holder that has another place. `now` is in UNIX
-        seconds."""
+    def is_held(self, connection: Connection, now: float, location: str = "") -> bool:
+        """Whether a holder at another location has a valid lease. `now` is in UNIX seconds."""
         at = installation.value(connection, self._claim)
         if at is None or not -AHEAD_SECONDS <= now - float(at) < self._seconds:
             return False
         holder = installation.value(connection, self._holder) or ""
-        return not place or holder.rpartition("#")[0] != place
+        return not location or holder.rpartition("#")[0] != location
 
     def claimed(self, connection: Connection, holder: str, now: float) -> bool:
-        """Acquire the lease, in the open transaction. Return False if another holder's lease is
+        """Acquire the lease in the open transaction. Return False if another holder's lease is
         valid. `now` is in UNIX seconds."""
         if self.is_held(connection, now, holder.rpartition("#")[0]):
             return False
@@ -80,8 +80,7 @@ class JobLease:
         return True
 
     def renewed(self, connection: Connection, holder: str, now: float) -> None:
-        """Renew the lease, in the open transaction. Raises JobLeaseLost if another holder has
-        it."""
+        """Renew the lease, in the open transaction. Raise JobLeaseLost if another holder has it."""
         if installation.value(connection, self._holder) != holder:
             raise JobLeaseLost(
                 "Another node is doing it, because this one didn't renew its lease in time."
@@ -100,8 +99,8 @@ async def while_renewing(
     renew: Callable[[], Awaitable[None]],
     every: float | None = None,
 ) -> None:
-    """Do the work, and renew the lease every few seconds (`every`, or `RENEWED_SECONDS`). If
-    renewing fails, the work is canceled, except during outages."""
+    """Do the work, and renew the lease every `every` seconds (default: `RENEWED_SECONDS`). If
+    renewing fails, cancel the work, except during outages."""
     task = asyncio.create_task(work)
     try:
         while not (await asyncio.wait({task}, timeout=every or RENEWED_SECONDS))[0]:

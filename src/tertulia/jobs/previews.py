@@ -1,4 +1,4 @@
-"""Link previews: fetched after a message was sent, and added to it."""
+"""Link previews, which are fetched after a message was sent and then added to it."""
 
 import asyncio
 import logging
@@ -20,16 +20,16 @@ from tertulia.store.database import DatabaseError
 
 logger = logging.getLogger("tertulia.previews")
 
-AT_ONCE: Final = 8
-"""Messages whose pages are fetched at the same time."""
+MAX_CONCURRENT: Final = 8
+"""The most messages whose pages are fetched at the same time."""
 MAX_PAGE: Final = 512 * 1024
-"""Bytes of a page that are read: metadata is at the beginning."""
+"""The number of bytes of a page that are read. Metadata is at the beginning."""
 FETCH_SECONDS: Final = 15.0
 KNOWN: Final = 500
-"""Cached previews."""
+"""The number of cached previews."""
 KNOWN_SECONDS: Final = 3600.0
 SHOW_SECONDS: Final = 60.0
-"""Timeout for all pages of a message."""
+"""The timeout in seconds for all pages of a message."""
 LONGEST_SLEEP: Final = 60.0
 
 _Working = dict[PendingPreview, asyncio.Task[None]]
@@ -47,7 +47,7 @@ class Previewer:
         self._set_aside = FailedItems()
 
     def job(self) -> Job:
-        """Add previews to all messages that need them."""
+        """Return the job that adds previews to all messages that wait for them."""
         job = Job("previews", self._once, close=self._close, set_aside=self._set_aside)
         self._ended = job.want
         job.wake_on(self._log, MessageSent, MessageEdited)
@@ -55,12 +55,12 @@ class Previewer:
         return job
 
     async def _once(self) -> float:
-        """Start as many as allowed. The end of each starts the next round."""
+        """Start as many fetches as allowed. The end of each starts the next round."""
         for pending in self._next():
             task = asyncio.create_task(self._do(pending))
             self._working[pending] = task
             task.add_done_callback(partial(self._done, pending))
-        # Messages may be deleted, or handled by another node.
+        # Messages may have been deleted, or handled by another node.
         awaiting = self._log.state.pending_previews
         self._set_aside.keep_only(pending.message_id for pending in awaiting)
         again = self._set_aside.next_attempt()
@@ -77,7 +77,7 @@ class Previewer:
             return []
         pending_previews: list[PendingPreview] = []
         for pending in self._log.state.pending_previews:
-            if len(self._working) + len(pending_previews) >= AT_ONCE:
+            if len(self._working) + len(pending_previews) >= MAX_CONCURRENT:
                 break
             if pending not in self._working and not self._set_aside.is_resting(pending.message_id):
                 pending_previews.append(pending)
@@ -104,7 +104,7 @@ class Previewer:
                 await self.show(pending)
         except (Refused, Unavailable, DatabaseError):
             raise
-        except Exception:  # A bug must not be retried forever.
+        except Exception:  # A bug must not cause endless retries.
             logger.exception("gave up previews of message %d", pending.message_id)
             await self._log.submit(None, editing.give_up, pending)
 

@@ -1,5 +1,4 @@
-"""Long work in a process of its own, because it needs much processor time: commands of
-`tertulia`."""
+"""Running commands of `tertulia` in separate processes, for work that needs much processor time."""
 
 import asyncio
 import contextlib
@@ -15,11 +14,11 @@ from tertulia.service.config import Config
 from tertulia.store.backups import delete_stale_directories
 
 _LAST_WORDS: Final = 2000
-"""Characters of a failed process's output."""
+"""The number of characters of a failed process's output that are kept."""
 
 
 class ProgramFailed(Exception):
-    """The command failed. `str(error)` says why."""
+    """The command failed. `str(error)` is the reason."""
 
     def __init__(self, said: str, code: int) -> None:
         self.code = code
@@ -31,7 +30,7 @@ async def run_command(config: Config, *words: str) -> None:
     """Run `tertulia` with these words and settings. If it's canceled, the process is killed. Its
     standard input ends when this process does.
 
-    Raises ProgramFailed.
+    Raise ProgramFailed.
     """
     reading, writing = os.pipe()
     try:
@@ -54,19 +53,19 @@ async def _run(stdin: int, config: Config, words: Sequence[str]) -> None:
         _, said = await process.communicate()
     except BaseException:
         with contextlib.suppress(ProcessLookupError):  # It has already ended.
-            os.killpg(process.pid, signal.SIGKILL)  # With its own processes.
+            os.killpg(process.pid, signal.SIGKILL)  # Kill it together with its child processes.
         await process.communicate()
         await asyncio.to_thread(delete_stale_directories, config.data_path)
         raise
     if process.returncode:
-        # If it was killed, it left temporary files.
+        # If it was killed, it left temporary files behind.
         await asyncio.to_thread(delete_stale_directories, config.data_path)
         words_said = said.decode(errors="replace")[-_LAST_WORDS:].strip()
         raise ProgramFailed(words_said, process.returncode)
 
 
 def environment_of(config: Config, environment: Mapping[str, str]) -> dict[str, str]:
-    """An environment that gives a command exactly these settings."""
+    """Return an environment that gives a command exactly these settings."""
     kept = {
         name: value
         for name, value in environment.items()

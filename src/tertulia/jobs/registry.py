@@ -11,7 +11,6 @@ from tertulia.domain.messages import attachments
 from tertulia.domain.organization import banners
 from tertulia.jobs.backups import backups
 from tertulia.jobs.deletions import deletions
-from tertulia.jobs.directories import directory_sync
 from tertulia.jobs.due import (
     due_job,
     message_retention,
@@ -22,6 +21,7 @@ from tertulia.jobs.due import (
 from tertulia.jobs.exports import exports
 from tertulia.jobs.files import FileCleanup, PictureCleanup, file_store
 from tertulia.jobs.imports import imports
+from tertulia.jobs.leases import JobLease
 from tertulia.jobs.previews import Previewer
 from tertulia.jobs.supervisor import Job
 from tertulia.jobs.upkeep import (
@@ -35,15 +35,15 @@ from tertulia.jobs.upkeep import (
     upgrades,
     usage_counts,
 )
-from tertulia.model.changes import FeedAdded, FeedChanged, MessageEdited, MessageSent
+from tertulia.model.changes import DeviceChanged, FeedAdded, FeedChanged, MessageEdited, MessageSent
 from tertulia.service.mailing import mail_sender
 from tertulia.service.node import Node
 from tertulia.service.notifications.digests import ask_for_digests
 from tertulia.service.notifications.mail import MailChannel
 from tertulia.service.notifications.notifier import NotificationChannel, Notifier
+from tertulia.service.notifications.phones import PhoneRegistrations
 from tertulia.service.notifications.push import PushChannel
 from tertulia.service.notifications.push_sender import PushSender
-from tertulia.service.sign_in_methods import LdapMethod
 from tertulia.service.webhooks.calling import Encoder, ServiceCaller
 from tertulia.service.webhooks.embedded import Interface
 from tertulia.service.webhooks.feeds import FeedReader
@@ -54,12 +54,12 @@ DIGEST_PERIOD_SECONDS: Final = 900.0
 def notification_job(
     node: Node, mails_wanted: Callable[[], None], pushes_wanted: Callable[[], None]
 ) -> Job:
-    """Decide whom to notify of new messages, and queue emails and pushes when they are due. The
-    callbacks are called when there is something to send."""
+    """Return the job that decides whom to notify about new messages, and queues emails and pushes
+    when they are due. The callbacks are called when there is something to send."""
     channels: list[NotificationChannel] = []
     if node.config.sends_notification_emails:
         channels.append(MailChannel(node.log, node.config.mail_site, mails_wanted))
-    if node.config.web_push:
+    if node.config.sends_pushes:
         channels.append(PushChannel(node.log, pushes_wanted))
     notifier = Notifier(node.log, node.delivery.presence, channels)
     job = Job("notices", notifier.once_per_interval, close=notifier.close)
@@ -69,7 +69,8 @@ def notification_job(
 
 
 def digest_job(node: Node, mails_wanted: Callable[[], None]) -> Job:
-    """Queue digests on the organization's day. `mails_wanted` is called when there are some."""
+    """Return the job that queues digests on the digest day. `mails_wanted` is called when there are
+    some."""
 
     async def once() -> float:
         await ask_for_digests(node, mails_wanted)
@@ -79,14 +80,15 @@ def digest_job(node: Node, mails_wanted: Callable[[], None]) -> Job:
 
 
 def email_job(node: Node) -> Job:
-    """Send queued emails, with retries."""
+    """Return the job that sends queued emails, with retries."""
     job = Job("mails", mail_sender(node).once)
     node.log.subscribers.on_mail.append(job.want)
     return job
 
 
 def push_job(node: Node) -> Job:
-    """Send queued push notifications, with retries, and close those that were read elsewhere."""
+    """Return the job that sends queued push notifications, with retries, and closes those that were
+    read elsewhere."""
     sender = PushSender(node)
     job = Job("pushes", sender.once, close=sender.tasks.close)
     sender.tasks.wake = job.want
@@ -94,13 +96,37 @@ def push_job(node: Node) -> Job:
     return job
 
 
+PHONES_LEASE_SECONDS: Final = 60.0
+PHONES_RENEWED_SECONDS: Final = 15.0
+
+
+def phone_registrations(node: Node) -> Job:
+    """Return the job that registers phones with the push bouncer."""
+    lease = JobLease("phones", PHONES_LEASE_SECONDS, PHONES_RENEWED_SECONDS)
+    registrations = PhoneRegistrations(node)
+    pause = PHONES_RENEWED_SECONDS
+
+    async def register() -> None:
+        nonlocal pause
+        pause = await registrations.once()
+
+    async def once() -> float:
+        if node.state.devices.waiting.first is None:
+            return LONGEST_SLEEP
+        return pause if await lease.hold(node.log, register) else PHONES_RENEWED_SECONDS
+
+    job = Job("phones", once)
+    job.wake_on(node.log, DeviceChanged)
+    return job
+
+
 GATHERING_SECONDS: Final = 1.0
-"""Lines of this period are written together."""
+"""Lines are collected for this many seconds, and then written together."""
 LONGEST_SLEEP: Final = 60.0
 
 
 def webhook_journal(node: Node) -> Job:
-    """Write bots' journals."""
+    """Return the job that writes bots' journals."""
     journal = node.journal
 
     async def once() -> float:
@@ -115,7 +141,7 @@ def webhook_journal(node: Node) -> Job:
 
 
 def service_calls(node: Node, encode: Encoder, interface: Interface) -> Job:
-    """Call bots' services and embedded bots, with retries."""
+    """Return the job that calls bots' services and embedded bots, with retries."""
     caller = ServiceCaller(node, encode, interface)
     job = Job("service calls", caller.once, close=caller.close)
     caller.tasks.wake = job.want
@@ -124,7 +150,8 @@ def service_calls(node: Node, encode: Encoder, interface: Interface) -> Job:
 
 
 def feeds(node: Node) -> Job:
-    """Post new entries of feeds: immediately for a new feed, and then regularly."""
+    """Return the job that posts new entries of feeds: immediately for a new feed, and then
+    regularly."""
     reader = FeedReader(node)
     job = Job("feeds", reader.once, close=reader.tasks.close)
     reader.tasks.wake = job.want
@@ -133,7 +160,7 @@ def feeds(node: Node) -> Job:
 
 
 def jobs_of(node: Node, encode_call: Encoder, bot_interface: Interface) -> Sequence[Job]:
-    """All jobs. `encode_call` encodes messages for bots' services; embedded bots use
+    """Return all jobs. `encode_call` encodes messages for bots' services; embedded bots use
     `bot_interface`."""
     config, log = node.config, node.log
     sending = email_job(node)
@@ -163,29 +190,35 @@ def jobs_of(node: Node, encode_call: Encoder, bot_interface: Interface) -> Seque
         service_calls(node, encode_call, bot_interface),
         *((feeds(node),) if config.feed_minutes else ()),
         *((backups(node),) if config.backup_to else ()),
-        *(
-            directory_sync(node, method)
-            for method in config.sign_in
-            if isinstance(method, LdapMethod) and method.sync_minutes
-        ),
+        *_directory_syncs(node),
     )
 
 
+def _directory_syncs(node: Node) -> Sequence[Job]:
+    if not node.config.has_directories:
+        return ()
+    from tertulia.jobs.directories import directory_syncs  # Only if used.
+
+    return directory_syncs(node)
+
+
 def _telling(node: Node, sending: Job) -> Iterator[Job]:
-    """Jobs for notifications, as far as their channels are turned on."""
+    """Yield the jobs for notifications whose channels are turned on."""
     config, pushing = node.config, push_job(node)
-    if config.sends_notification_emails or config.web_push:
+    if config.sends_notification_emails or config.sends_pushes:
         yield notification_job(node, sending.want, pushing.want)
     if config.sends_notification_emails:
         yield digest_job(node, sending.want)
-    if config.web_push:
+    if config.sends_pushes:
         yield pushing
+    if config.push_bouncer_url:
+        yield phone_registrations(node)
 
 
 def due_jobs(node: Node) -> Sequence[Job]:
-    """Jobs for what becomes due."""
+    """Return the jobs that act when something is due."""
     log, days = node.log, node.config.unclaimed_upload_days
-    unclaimed = partial(attachments.unclaimed_due, days)
+    unclaimed = partial(attachments.next_unclaimed, days)
     return (
         due_job(log, "waiting periods", full_members.next_end, full_members.end),
         due_job(log, "quiet channels", channels.activity_due, channels.update_activity),
@@ -193,7 +226,7 @@ def due_jobs(node: Node) -> Sequence[Job]:
         messages_to_be_reminded_of(node),
         due_job(log, "ended sessions", signing_out.next_expiry, signing_out.expire),
         due_job(log, "expired keys", access_keys.next_expiry, access_keys.expire),
-        due_job(log, "ended announcements", banners.next_end, banners.end_old),
-        due_job(log, "ended statuses", personal.next_end, personal.end_status),
+        due_job(log, "ended announcements", banners.next_banner_end, banners.end_old),
+        due_job(log, "ended statuses", personal.next_status_end, personal.end_status),
         due_job(log, "unclaimed files", unclaimed, attachments.remove_unclaimed, days),
     )

@@ -28,26 +28,27 @@ logger = logging.getLogger("tertulia.jobs")
 
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 300.0
-"""Pauses after failures double up to this."""
+"""Pauses after failures double up to this many seconds."""
 REST_SECONDS: Final = 0.05
-"""Pause between rounds, to handle many commits at a time."""
+"""The pause between rounds in seconds, so that many commits are handled at a time."""
 FIRST_ROUND_SECONDS: Final = 0.25
-"""Usual delay after startup: requests come first."""
+"""The usual delay after startup in seconds, because requests come first."""
 ROUND_SECONDS: Final = 600.0
-"""Timeout of a round, which counts as a failure."""
+"""The timeout of a round in seconds. A timeout counts as a failure."""
 CLOSING_SECONDS: Final = 15.0
-"""Time to stop when the node stops."""
+"""The number of seconds that jobs have to stop when the node stops."""
 SET_ASIDE: Final = 1000
-"""Maximum number of items of one job that are set aside; the oldest are retried first."""
+"""The most items of one job that are set aside. The oldest are retried first."""
 
 
 def pause_after(failures: int) -> float:
-    """Seconds until the next attempt after that many failures."""
+    """Return the seconds until the next attempt after `failures` failures."""
     return retry_pause(failures, FIRST_PAUSE, LONGEST_PAUSE)
 
 
 def is_outage(error: Exception) -> bool:
-    """Whether the database isn't available, which says nothing about the work."""
+    """Whether the error means that the database isn't available, so that the work itself didn't
+    fail."""
     return isinstance(error, Unavailable | DatabaseError)
 
 
@@ -59,14 +60,14 @@ class _Item:
 
 
 class FailedItems:
-    """Failed items of a job, each resting until its next attempt."""
+    """A job's failed items, each waiting for its next attempt."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._items: OrderedDict[Hashable, _Item] = OrderedDict()
 
     def failed(self, key: Hashable, error: Exception) -> int:
-        """Note a failure of the item. Return the number of consecutive failures."""
+        """Record a failure of the item. Return the number of consecutive failures."""
         before = self._items.pop(key, None)
         attempts = 1 if before is None else before.attempts + 1
         self._items[key] = _Item(attempts, self._clock() + pause_after(attempts), _reason(error))
@@ -75,7 +76,7 @@ class FailedItems:
         return attempts
 
     def done(self, key: Hashable) -> None:
-        """The item succeeded or is gone."""
+        """Forget the item, which succeeded or is gone."""
         self._items.pop(key, None)
 
     def keep_only(self, keys: Iterable[Hashable]) -> None:
@@ -90,18 +91,19 @@ class FailedItems:
         return item is not None and item.until > self._clock()
 
     def next_attempt(self) -> float | None:
-        """Seconds until the next attempt at an item, at least `FIRST_PAUSE`; None without items."""
+        """Return the seconds until the next attempt at an item, at least `FIRST_PAUSE`; None
+        without items."""
         if not self._items:
             return None
         return max(min(item.until for item in self._items.values()) - self._clock(), FIRST_PAUSE)
 
     def reasons(self) -> dict[str, str]:
-        """The items, with reasons."""
+        """Return the reason for each item."""
         return {str(key): item.reason for key, item in self._items.items()}
 
 
 async def _nothing() -> None:
-    """What most jobs do at their end."""
+    """Do nothing: most jobs don't need to clean up."""
 
 
 @dataclass(eq=False)
@@ -110,23 +112,23 @@ class Job:
 
     name: str
     once: Callable[[], Awaitable[float]]
-    """Run one round. Return the seconds until the next one, unless `want` is called before."""
+    """Runs one round. Returns the seconds until the next one, unless `want` is called before."""
     round_seconds: float = ROUND_SECONDS
     first_seconds: float = FIRST_ROUND_SECONDS
-    """Delay of the first round after startup, unless wanted before."""
+    """The delay of the first round after startup in seconds, unless it's wanted before."""
     close: Callable[[], Awaitable[None]] = _nothing
-    """Stops what rounds have left running."""
+    """Stops tasks that rounds have left running."""
     set_aside: FailedItems = field(default_factory=FailedItems)
     failures: int = 0
-    """Consecutive failures."""
+    """The number of consecutive failures."""
     reason: str = ""
-    """Reason of the last failure."""
+    """The reason for the last failure."""
     all_failures: int = 0
-    """Failures since the start."""
+    """The number of failures since the start."""
     is_interrupted: bool = False
     """Whether an outage interrupted the last round after a successful one."""
     succeeded_at: float = 0.0
-    """UNIX time of the last success; 0 if none."""
+    """The UNIX time of the last success; 0 if there was none."""
     begin: Callable[[], None] | None = None
     """Starts `run`, while the job waits for its first round."""
     _wanted: asyncio.Event = field(default_factory=asyncio.Event)
@@ -142,7 +144,7 @@ class Job:
             self.begin()
 
     def wake_on(self, log: Log, *changes: type[AnyChange]) -> None:
-        """Start the next round soon after each commit with one of these changes."""
+        """Start the next round soon after each commit with one of these kinds of changes."""
 
         def follow(entries: Sequence[Entry]) -> None:
             if any(isinstance(entry.change, changes) for entry in entries):
@@ -186,7 +188,7 @@ class Job:
                 await asyncio.sleep(REST_SECONDS)
 
     def _note(self, error: Exception) -> None:
-        """Note a failure."""
+        """Record a failure."""
         was_well = not self.failures and not self.is_interrupted
         self.is_interrupted = was_well and is_outage(error)
         if not self.is_interrupted:
@@ -213,7 +215,7 @@ class Job:
 
     @property
     def trouble(self) -> str | None:
-        """What is wrong with the job, in one sentence."""
+        """Return why the job is failing, as a sentence, or None."""
         aside = self.set_aside.reasons()
         if self.failures:
             return f"failed {counted(self.failures, 'time')} in a row: {self.reason}"
@@ -231,7 +233,7 @@ class JobSupervisor:
         self._report = report
 
     def failing(self) -> dict[str, str]:
-        """Failing jobs, with the reason."""
+        """Return the failing jobs, with the reason."""
         return {job.name: job.trouble for job in self._jobs if job.trouble is not None}
 
     def figures(self) -> list[JobFigures]:
@@ -251,7 +253,7 @@ class JobSupervisor:
         def begin(*due: Job) -> None:
             for job in due:
                 if job.begin is None:
-                    continue  # It was started before.
+                    continue  # It was already started.
                 job.begin = None
                 # The job outlives the request that woke it, so don't use the request's context.
                 context = around.copy()
@@ -293,7 +295,7 @@ async def _closed(job: Job) -> None:
     """Close the job. Failures, such as in an outage, are only logged."""
     try:
         await job.close()
-    except Exception as error:  # The node stops anyway.
+    except Exception as error:  # The node is stopping anyway.
         logger.warning(
             "job did not stop cleanly",
             extra={"fields": {"job": job.name, "reason": _reason(error)}},

@@ -39,7 +39,7 @@ from tertulia.store.store import Store
 
 
 def heartbeats(delivery: Delivery) -> Job:
-    """Send heartbeats to long polls."""
+    """Return the job that sends heartbeats to waiting polls."""
 
     async def once() -> float:
         delivery.send_heartbeats()
@@ -49,7 +49,7 @@ def heartbeats(delivery: Delivery) -> Job:
 
 
 def event_ids(delivery: Delivery) -> Job:
-    """Reserve IDs for events that are not in the log."""
+    """Return the job that reserves IDs for transient events."""
 
     async def once() -> float:
         await delivery.renew_ids()
@@ -59,7 +59,8 @@ def event_ids(delivery: Delivery) -> Job:
 
 
 def idle_queues(delivery: Delivery) -> Job:
-    """Delete idle event queues, and store when the others were polled and users were present."""
+    """Return the job that deletes idle event queues, and stores when the others were polled and
+    users were present."""
 
     async def once() -> float:
         await delivery.sweep()
@@ -69,11 +70,11 @@ def idle_queues(delivery: Delivery) -> Job:
 
 
 PREFIX: Final = "job."
-"""Prefix of jobs' keys."""
+"""The prefix of jobs' keys."""
 
 
 def troubles(connection: Connection) -> dict[str, str]:
-    """Jobs that were failing at their last report, with the reason."""
+    """Return the jobs that were failing at their last report, with the reason."""
     facts = installation.values(connection, PREFIX)
     return {key.removeprefix(PREFIX): value for key, value in facts.items() if value}
 
@@ -101,7 +102,7 @@ UPGRADES_PERIOD_SECONDS: Final = 15.0
 
 
 def upgrades(log: Log) -> Job:
-    """Complete upgrades that wait until older nodes are gone."""
+    """Return the job that completes upgrades once older nodes are gone."""
 
     async def once() -> float:
         await log.store.tend_list(nodes.forget_old)
@@ -113,13 +114,14 @@ def upgrades(log: Log) -> Job:
 
 USAGE_PERIOD_SECONDS: Final = 300.0
 USAGE_FIRST_SECONDS: Final = 20.0
-"""Delay after startup, which has more urgent work."""
+"""The delay after startup in seconds, because other work is more urgent."""
 USAGE_ROUND_SECONDS: Final = 6 * 3600.0
-"""A large organization that was never counted takes long. Interrupted rounds keep their counts."""
+"""The timeout of a round in seconds. The first count of a large organization takes long;
+interrupted rounds keep their counts."""
 
 
 def usage_counts(log: Log) -> Job:
-    """Count usage every five minutes, on one node."""
+    """Return the job that counts usage every five minutes, on one node."""
 
     async def once() -> float:
         last = await log.store.read(usage.progress)
@@ -135,28 +137,30 @@ def usage_counts(log: Log) -> Job:
 
 PRUNING_PERIOD_SECONDS: Final = 3600.0
 DAY: Final = 86400
-AT_ONCE: Final = 5000
-"""Entries per transaction, so that others can write in between."""
+BATCH_SIZE: Final = 5000
+"""The number of entries per transaction, so that others can write in between."""
 ENTRIES_READ: Final = 100_000
-"""Entries that are searched per read."""
+"""The number of entries that are searched per read."""
 PRUNING_ROUND_SECONDS: Final = 6 * 3600.0
-"""Creating a checkpoint takes long in a large organization, and starts over if interrupted."""
+"""The timeout of a round in seconds. Creating a checkpoint takes long in a large organization, and
+starts over if interrupted."""
 COPIES_DAYS: Final = 30
-"""How long copies from before migrations are kept."""
+"""The number of days for which copies from before migrations are kept."""
 DELETED_SECONDS: Final = 6 * 3600.0
-"""Interval of removing deleted words from SQLite's search index, which is rewritten, and from the
-write-ahead log."""
+"""The interval, in seconds, of removing deleted words from SQLite's search index, which is
+rewritten, and from the write-ahead log."""
 BUSY_SECONDS: Final = 60.0
-"""Pause if readers kept the write-ahead log from being emptied."""
+"""The pause in seconds if readers kept the write-ahead log from being emptied."""
 PROPAGATION_SECONDS: Final = 60.0
-"""Entries are kept this long after an erasure or the first start since, so that every node has read
-them, and polling clients have received them or a heartbeat. Queues of other clients end."""
+"""Entries are kept for this many seconds after an erasure or the first start since, so that every
+node has read them, and polling clients have received them or a heartbeat. Queues of other clients
+end."""
 PRUNING_FIRST_SECONDS: Final = 5.0
-"""Delay after startup, because finding erasures reads the whole log."""
+"""The delay after startup in seconds, because finding erasures reads the whole log."""
 
 
 def log_pruning(log: Log, retention_days: int) -> Job:
-    """Prune the log every hour."""
+    """Return the job that prunes the log every hour."""
 
     async def once() -> float:
         now = log.clock()
@@ -171,7 +175,7 @@ AUDIT_PERIOD_SECONDS: Final = 60.0
 
 
 def audit_log(log: Log, recorder: AuditRecorder, retention_days: int) -> Job:
-    """Record what was counted for the audit log, and prune it every hour."""
+    """Return the job that writes counted records to the audit log, and prunes it every hour."""
     pruned_at = -math.inf
 
     async def once() -> float:
@@ -191,7 +195,8 @@ def audit_log(log: Log, recorder: AuditRecorder, retention_days: int) -> Job:
 
 
 def deleted_words(store: Store) -> Job:
-    """Remove words of deleted and edited messages from the database's files."""
+    """Return the job that removes words of deleted and edited messages from the database's
+    files."""
 
     async def once() -> float:
         return DELETED_SECONDS if await words_forgotten_once(store) else BUSY_SECONDS
@@ -206,7 +211,7 @@ def deleted_words(store: Store) -> Job:
 
 async def words_forgotten_once(store: Store) -> bool:
     """Rewrite the search index if it has words of deleted messages, and empty the write-ahead log.
-    Return False if readers kept the latter."""
+    Return False if readers prevented the latter."""
     from_start = True
 
     async def step() -> bool:
@@ -219,12 +224,12 @@ async def words_forgotten_once(store: Store) -> bool:
 
 
 def erasures(log: Log, poll_seconds: float) -> Job:
-    """Remove deleted accounts' data from the log, once all nodes and clients have seen the
-    deletion. Polls take at most `poll_seconds`."""
+    """Return the job that removes deleted accounts' data from the log, once all nodes and clients
+    have seen the deletion. Polls take at most `poll_seconds`."""
     delay = max(PROPAGATION_SECONDS, poll_seconds)
     waiting = [(log.clock(), log.durable)]
-    """Pending erasures in order: when this node heard of one (UNIX seconds), and its entry. The
-    first stands for those of previous runs."""
+    """Pending erasures in order: the time when this node heard about one (UNIX seconds), and its
+    entry. The first stands for those of previous runs."""
     kept: tuple[float, int] | None = None
     """The first pending erasure as stored, so that restarts don't restart the wait."""
     is_begun = False
@@ -334,7 +339,7 @@ def _erase_rows(user_id: int, bot_ids: Sequence[int], connection: Connection) ->
 
 
 async def _newest_before(store: Store, before: float) -> int:
-    """The last entry before which all entries are older than that UNIX time."""
+    """Return the last entry before which all entries are older than that UNIX time."""
     after, head = await store.read(_extent)
     while after < head:
         until = min(after + ENTRIES_READ, head)
@@ -346,7 +351,7 @@ async def _newest_before(store: Store, before: float) -> int:
 
 
 async def _erasures(store: Store) -> list[PendingErasure]:
-    """The erasures in the log, in order."""
+    """Return the erasures in the log, in order."""
     pending_erasures: list[PendingErasure] = []
     after, head = await store.read(_extent)
     while after < head:
@@ -372,13 +377,13 @@ async def _require_checkpoint(store: Store, until: int) -> None:
 
 
 async def _forget(store: Store, until: int) -> None:
-    await _in_parts(lambda: store.write(lambda c: pruning.prune(c, until, AT_ONCE)))
+    await _in_parts(lambda: store.write(lambda c: pruning.prune(c, until, BATCH_SIZE)))
     await _in_parts(lambda: store.maintain(store.database.give_back_space))
 
 
 async def _in_parts(step: Callable[[], Awaitable[bool]]) -> None:
-    """Repeat the step until it returns False, pausing as long as each step took so that others can
-    write: waiting for an SQLite file means polling."""
+    """Repeat the step until it returns False. Pause after each step for as long as it took, so that
+    others can write: waiting for an SQLite file means polling."""
     while True:
         began = time.monotonic()
         if not await step():

@@ -39,7 +39,7 @@ class NotBegun(Exception):
 
 
 class OutcomeNotKnown(Exception):
-    """It can't be known whether the batch was committed."""
+    """The server can't find out whether the batch was committed."""
 
 
 class Transactions:
@@ -50,13 +50,13 @@ class Transactions:
         self._freshness = freshness
         self._measures = measures
         self.is_closing = False
-        """Whether the node is shutting down, so that nothing is waited for."""
+        """Whether the node is shutting down, so that it waits for nothing."""
 
     async def begin(self, position: Callable[[], Position]) -> LogTail:
         """Lock the log's head against other writers and return what they wrote after `position()`,
         which may advance during the wait.
 
-        If the connection was lost, this is retried once on a new one. Raises NotBegun if the
+        If the connection was lost, this is retried once on a new one. Raise NotBegun if the
         database can't be reached or doesn't answer in time; HistoryChanged, HistoryPruned and
         NewerDatabase. If anything fails between this and `commit`, call `abandon`.
         """
@@ -83,9 +83,9 @@ class Transactions:
         return await self._store.begin(position(), position)
 
     async def commit(self, batch: Batch, before: Head) -> None:
-        """Write the batch. It is on disk when this returns, and certainly isn't when this raises
-        anything but OutcomeNotKnown. If the connection is lost, the batch is looked up when the
-        database answers again, however long that takes."""
+        """Write the batch. It's on disk when this returns, and certainly isn't when this raises an
+        error other than OutcomeNotKnown. If the connection is lost, the batch is looked up once the
+        database responds again, however long that takes."""
         try:
             await self._store.commit(batch, before.position)
         except Exception as error:
@@ -114,8 +114,8 @@ class Transactions:
         return made
 
     async def prove(self, position: Callable[[], Position]) -> LogTail:
-        """Commit an empty batch after a failed commit, so that no command decides only to have the
-        state reloaded. Raises as `begin`, and NotBegun if the commit fails."""
+        """Commit an empty batch after a failed commit, to make sure that commands don't decide in
+        vain. Raise as `begin`, and NotBegun if the commit fails."""
         growth = await self.begin(position)
         try:
             await self._store.commit(Batch([], {}, (Probe(),)))
@@ -141,7 +141,7 @@ class Transactions:
 
 
 TURN_SECONDS: Final = 0.01
-"""How long commands decide before other tasks of the event loop run."""
+"""The number of seconds for which commands decide before other tasks of the event loop run."""
 
 
 class FoldFailed(Exception):
@@ -163,7 +163,7 @@ async def decide(
     """Let the command decide, fold its changes into the state, and append them to `entries`, and
     its emails, calls of bots' services, and records of the audit log to `asked`.
 
-    Returns the command's result or its exception. After FoldFailed the state is invalid. Changes
+    Return the command's result or its exception. After FoldFailed the state is invalid. Changes
     that need a newer log format than `log_format` are refused.
     """
     turn = time.perf_counter()
@@ -173,10 +173,10 @@ async def decide(
             command_context(state, now, command.actor_id), *command.arguments
         )
     except Refused as refusal:
-        # Its traceback references the command, whose answer it becomes: a cycle that only a full
+        # Its traceback references the command, whose response it becomes: a cycle that only a full
         # garbage collection would free.
         return refusal.with_traceback(None)
-    except Exception as error:  # A mistake of ours in one command is that command's alone.
+    except Exception as error:  # A bug in one command must only affect that command.
         return error
     if log_format < LOG_FORMAT and needed_format(decision.changes) > log_format:
         return NotBeforeUpgrade()
@@ -203,7 +203,7 @@ async def decide(
 
 
 def command_context(state: State, now: float, actor_id: int | None) -> CommandContext:
-    """Return the context that a verb decides in. Raises NotAuthenticated if the actor is
+    """Return the context that a verb decides in. Raise NotAuthenticated if the actor is
     deactivated."""
     if actor_id is None:
         return CommandContext(state, now, None)
@@ -213,12 +213,12 @@ def command_context(state: State, now: float, actor_id: int | None) -> CommandCo
     return CommandContext(state, now, actor.id)
 
 
-AT_ONCE: Final = 500
+BATCH_SIZE: Final = 500
 """The number of entries that followers get before other tasks of the event loop run."""
 
 
 class _Decided(NamedTuple):
-    """What a group of commands decided."""
+    """The decisions of a group of commands."""
 
     entries: list[Entry]
     asked: list[MailQueued | CallQueued | Audited]
@@ -227,7 +227,7 @@ class _Decided(NamedTuple):
 
     @property
     def notes(self) -> list[Note]:
-        """The notes of the commands that succeeded, and what they asked for."""
+        """The notes of the commands that succeeded, and the notes that they asked for."""
         done = (c for c, outcome in self.outcomes if not isinstance(outcome, BaseException))
         return [*(note for command in done for note in command.notes), *self.asked]
 
@@ -249,12 +249,12 @@ class Commits:
     """Returns UNIX seconds."""
 
     async def commit(self, group: Group) -> None:
-        """Execute the group's commands and answer them, write its notes, and register its
+        """Execute the group's commands and respond to them, write its notes, and register its
         snapshots' queues.
 
         If nothing can be written, the commands are refused and the notes kept. After an exception
-        the state is invalid, and nobody was answered. After OutcomeNotKnown the group may be on
-        disk, after other exceptions it isn't; FoldFailed blames one command.
+        the state is invalid, and nobody got a response. After OutcomeNotKnown the group may be on
+        disk, after other exceptions it isn't; FoldFailed names one command.
         """
         try:
             if self.freshness.write_trouble:
@@ -267,12 +267,12 @@ class Commits:
             self.transactions.failed(error.__cause__ or error)
             self.inbox.keep_notes(group)
             self.inbox.refuse(not_done_error(), [*group.commands, *group.registering])
-        group.notes.clear()  # They are on disk, or kept.
+        group.notes.clear()  # The notes are on disk, or kept.
 
     async def _commit(self, group: Group) -> None:
         self.inbox.has_grown = False
         began = time.monotonic()
-        with self.replica.hearing():  # What is missing comes with the lock.
+        with self.replica.hearing():  # Missing entries are read with the lock.
             await self.gathering.wait(group)
             with self.inbox.blocked():
                 growth = await self.transactions.begin(self._position)
@@ -302,16 +302,16 @@ class Commits:
         _answer(decided.outcomes)
         if len(group.commands) == GROUP:
             # Let the responses leave: when the state is ahead of the disk again, they'd have to
-            # wait for the next commit, too. (After a small group they had better wait, so that the
+            # wait for the next commit, too. (After a small group, they should wait, so that the
             # requests that follow them arrive, and are committed, together.)
             await asyncio.sleep(0)
 
     async def _follow(self, entries: Sequence[Entry], batch_id: str) -> None:
-        """Announce our own entries to the followers, in several turns if they are many."""
-        for first in range(0, len(entries), AT_ONCE):
+        """Pass this node's own entries to the followers, in several turns if there are many."""
+        for first in range(0, len(entries), BATCH_SIZE):
             if first:
                 await asyncio.sleep(0)
-            some = entries[first : first + AT_ONCE]
+            some = entries[first : first + BATCH_SIZE]
             self.replica.advance(some, batch_id)
             self.subscribers.committed(some)
 

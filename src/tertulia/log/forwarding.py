@@ -1,11 +1,11 @@
-"""Commands that another node of the same machine executes.
+"""Forwarding commands to another node of the same machine.
 
 Nodes that take turns writing wait for each other, and commit small groups. So a node forwards
-commands to the one that wrote last, as long as that keeps writing. A command is forwarded
+commands to the node that wrote last, as long as that keeps writing. A command is forwarded
 unchanged, and decides there like any other. Writing still requires the lock on the head.
 
-A node that gets no answer executes the command itself. The other one may have done it, too: so
-commands have an attempt ID by which their verb recognizes a repetition.
+A node that gets no response executes the command itself. The other node may have executed it too,
+so commands have an attempt ID by which their verb recognizes a repetition.
 """
 
 import asyncio
@@ -32,20 +32,22 @@ from tertulia.store.store import Store
 logger = logging.getLogger("tertulia.log")
 
 FORWARDED_SECONDS: Final = 2.0
-"""How long a node waits for another one. Later the command isn't begun."""
+"""The number of seconds for which a node waits for another one. After that, the other node doesn't
+begin the command."""
 WRITES_SECONDS: Final = 1.0
-"""A node that wrote within this time is expected to keep writing."""
+"""A node that wrote within this many seconds is expected to keep writing."""
 MANY_COMMANDS: Final = 7
-"""A node with this number of concurrent commands fills groups itself: forwarding each would cost
-more than it saves."""
+"""A node with this many concurrent commands fills groups itself, so forwarding each would cost more
+than it saves."""
 MANY_SECONDS: Final = 1.0
-"""How long it is then expected to have as many."""
+"""The number of seconds for which it's then expected to keep having that many."""
 AVOID_SECONDS: Final = 5.0
-"""How long nothing is forwarded to a node that didn't answer."""
+"""The number of seconds for which nothing is forwarded to a node that didn't respond."""
 MAX_BROADCAST: Final = MAX_DATAGRAM // 4
 """The size, in characters, of the broadcasts that a reply may include."""
 BROADCAST_SECONDS: Final = 0.05
-"""How long broadcasts of entries that a reply refers to may take, before the log is read."""
+"""The number of seconds to wait for broadcasts of entries that a response refers to, before the log
+is read."""
 
 DecideLocally = Callable[[Any], Awaitable[Any]]
 """Executes the command on this node, with this argument."""
@@ -59,8 +61,8 @@ class ForwardableCommand:
     argument: type[Struct]
     result: type[Struct]
     marked: Callable[[Any, str], Any]
-    """Returns the argument with this attempt ID, if it has none. A verb that sees the same ID again
-    soon does nothing and returns the first result."""
+    """Returns the argument with this attempt ID, unless it has one. A verb that sees the same ID
+    again soon does nothing and returns the first result."""
 
 
 class _ForwardedCommand(Struct, frozen=True, array_like=True):
@@ -70,7 +72,7 @@ class _ForwardedCommand(Struct, frozen=True, array_like=True):
     verb: str
     actor_id: int
     until: float
-    """When its sender gives up, by the machine's monotonic clock."""
+    """The time when its sender gives up, by the machine's monotonic clock."""
     argument: bytes
 
 
@@ -78,7 +80,7 @@ class _ForwardedCommands(Struct, frozen=True, array_like=True, tag="orders"):
     """Commands to execute."""
 
     version: str
-    """The sender's version: another one may mean something else by its commands."""
+    """The sender's version, because the commands of another version may have another meaning."""
     history: str
     sender: str
     orders: list[_ForwardedCommand]
@@ -89,13 +91,13 @@ class _Results(Struct, frozen=True, array_like=True, tag="done"):
 
     sender: str
     seq: int
-    """They are on disk up to this entry."""
+    """The entry up to which they are on disk."""
     results: list[tuple[int, bytes | None]]
     """By number; None for a command that wasn't executed, so that its sender should."""
     is_leaving: bool
     broadcasts: Sequence[str] = ()
     """The broadcast of the last commit's entries (`store/broadcast.py`), so that the sender
-    needn't wait for it. Empty if it is too large."""
+    doesn't have to wait for it. Empty if it is too large."""
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -117,13 +119,13 @@ class Forwarding:
         self._by_name: dict[str, ForwardableCommand] = {}
         self._decoders: dict[Any, msgspec.msgpack.Decoder[Any]] = {}
         self._writing, self._wrote_at = "", 0.0
-        """The node that wrote last, and when that was heard."""
+        """The node that wrote last, and the time when this node heard about it."""
         self._broadcasts: tuple[int, Sequence[str]] = 0, ()
         """The last entry that this node wrote, and its broadcast."""
         self._busy_until = 0.0
-        """Until when this node is expected to have many commands."""
+        """The time until which this node is expected to have many commands."""
         self._avoided: dict[str, float] = {}
-        """Nodes to avoid, each with the time until when."""
+        """Nodes to avoid, each with the time until which to avoid it."""
         self._numbers = itertools.count()
         self._unsent: list[_ForwardedCommand] = []
         self._unsent_to = ""
@@ -143,7 +145,7 @@ class Forwarding:
             self._decoders[kind] = msgspec.msgpack.Decoder(kind)
 
     def open(self, meet: Callable[[str, Callable[[bytes], None]], PeerSocket]) -> None:
-        """Start, without neighbors if there can be none."""
+        """Start. Without a meeting place, there are no neighbors to forward to."""
         try:
             self._peers = meet(self._store.name, self._on_datagram)
         except OSError as error:
@@ -167,7 +169,7 @@ class Forwarding:
             self._peers.close()
             self._peers = None
 
-    # Who writes
+    # The writing node
 
     def wrote(self, name: str) -> None:
         """Record that another node has written."""
@@ -176,10 +178,10 @@ class Forwarding:
     def wrote_here(self) -> None:
         """Record that this node has written."""
         self._writing = ""
-        self._broadcasts = self._replica.position.seq, self._store.told
+        self._broadcasts = self._replica.position.seq, self._store.announced
 
     def _writer(self) -> str:
-        """Return the node to forward to; empty if this one had better write."""
+        """Return the node to forward to, or an empty string if this node should write itself."""
         name, now = self._writing, time.monotonic()
         if not name or self._peers is None or now - self._wrote_at > WRITES_SECONDS:
             return ""
@@ -196,11 +198,11 @@ class Forwarding:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether someone waits for another node's entries."""
+        """Whether anyone waits for another node's entries."""
         return bool(self._early_results)
 
     def __len__(self) -> int:
-        """The number of forwarded commands."""
+        """Return the number of forwarded commands."""
         return len(self._waiting)
 
     def forwardable(self, verb: Verb[Any]) -> ForwardableCommand | None:
@@ -214,17 +216,17 @@ class Forwarding:
         return forwardable if now > self._busy_until else None
 
     async def carried_out(
-        self, forwardable: ForwardableCommand, actor_id: int, argument: Any, here: DecideLocally
+        self, forwardable: ForwardableCommand, actor_id: int, argument: Any, decide: DecideLocally
     ) -> Any:
         """Return the result of the command, executed by another node or, failing that, by this one.
-        Raises what `here` raises; OutcomeUnknown if that fails after another node may have executed
+        Raise what `here` raises; OutcomeUnknown if that fails after another node may have executed
         it."""
         writer = self._writer()
         number = next(self._numbers)
         marked = forwardable.marked(argument, f"{self._store.name}-{number}")
         encoded = _encoder.encode(marked)
         if not writer or len(encoded) > MAX_DATAGRAM // 2:
-            return await here(argument)
+            return await decide(argument)
         until = time.monotonic() + FORWARDED_SECONDS
         self._add(
             _ForwardedCommand(number, forwardable.verb.__qualname__, actor_id, until, encoded),
@@ -240,13 +242,13 @@ class Forwarding:
         finally:
             del self._waiting[number]
         if answer is _NOT_DONE:
-            return await here(argument)
+            return await decide(argument)
         if answer is not _NO_ANSWER:
             self._measures.forwarded += 1
             return self._decoders[forwardable.result].decode(answer)
         try:
-            return await here(marked)
-        except (Unavailable, Refused):  # But the other one may have done it before.
+            return await decide(marked)
+        except (Unavailable, Refused):  # But the other node may have executed it before.
             raise OutcomeUnknown from None
 
     def _add(self, order: _ForwardedCommand, writer: str) -> None:
@@ -301,7 +303,7 @@ class Forwarding:
         self._store.listen()
 
     def _adopt(self, texts: Sequence[str]) -> bool:
-        """Fold another node's broadcast. Returns False if entries in between are missing."""
+        """Fold another node's broadcast. Return False if entries in between are missing."""
         for text in texts:
             decoded = broadcast.decode_broadcast(text, self._replica.position.seq)
             if isinstance(decoded, int) or not decoded.follows(self._replica.position):
@@ -329,8 +331,8 @@ class Forwarding:
                 self._early_results.append(done)
 
     def on_reload(self) -> None:
-        """Process all replies: after a reload, perhaps of another history, their entries may never
-        arrive."""
+        """Process all replies, because after a reload, perhaps with another history, their entries
+        may never arrive."""
         early, self._early_results = self._early_results, []
         for done in early:
             self._report(done)
@@ -344,7 +346,10 @@ class Forwarding:
     def _on_datagram(self, datagram: bytes) -> None:
         try:
             message = _decoder.decode(datagram)
-        except (msgspec.MsgspecError, UnicodeError):  # Another version's: it does not wait long.
+        except (
+            msgspec.MsgspecError,
+            UnicodeError,
+        ):  # It's from another version, and doesn't wait long.
             return
         if isinstance(message, _Results):
             self._on_done(message)
@@ -358,7 +363,7 @@ class Forwarding:
                 self._add_answer(message.sender, order.number, None)
 
     def _begin(self, sender: str, order: _ForwardedCommand) -> bool:
-        """Queue another node's command. Returns False if that isn't possible."""
+        """Queue another node's command. Return False if that isn't possible."""
         forwardable = self._by_name.get(order.verb)
         if forwardable is None or self._leaving or len(self._inbox) >= MOST_WAITING:
             return False
@@ -376,7 +381,7 @@ class Forwarding:
     def _on_answer(self, sender: str, number: int, answer: "asyncio.Future[Any]") -> None:
         error = answer.exception()
         if isinstance(error, OutcomeUnknown):
-            return  # Its sender finds out.
+            return  # Its sender will notice.
         if error is not None:
             self._add_answer(sender, number, None)
             return
@@ -398,5 +403,5 @@ class Forwarding:
         broadcasts = texts if last == seq and sum(map(len, texts)) <= MAX_BROADCAST else ()
         for sender, results in unanswered.items():
             done = _Results(name, seq, results, self._leaving, broadcasts)
-            # If it is lost, the other node executes the command itself.
+            # If the result is lost, the other node executes the command itself.
             self._peers.send(sender, _encoder.encode(done))

@@ -1,4 +1,4 @@
-"""Watching the log's head: whether this node is up to date, and whether it can write."""
+"""Watching the log's head, to know whether this node is up to date and can write."""
 
 import asyncio
 import logging
@@ -23,8 +23,8 @@ FILE: Final = "position"
 
 
 class PositionFile:
-    """The file with the node's last position. It may lag the log by some seconds, but is never
-    ahead of it. Several nodes may share it."""
+    """The file with the node's last position. It can be some seconds behind the log, but is never
+    ahead of it. Several nodes can share it."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / FILE
@@ -82,7 +82,7 @@ class HeadWatch:
         self._is_stale = False
 
     def tick(self) -> None:
-        """Start a check if it is time and none is running. Call this every second."""
+        """Start a check if one is due and none is running. Call this every second."""
         now = time.monotonic()
         is_free = self._look is None or self._look.done()
         if is_free and now - self._looked_at >= LOOK_SECONDS:
@@ -100,22 +100,24 @@ class HeadWatch:
             logger.warning("the node is up to date again")
 
     async def look(self) -> None:
-        """Check whether the log's head is where this node is."""
+        """Check whether this node has reached the log's head."""
         began, known = time.monotonic(), self._replica.position
         try:
             head = await self._store.look()
         except NewerDatabase:
-            self._inbox.add_growth()  # The writer meets it too.
+            self._inbox.add_growth()  # The writer will get the same error.
             return
         except DatabaseReplaced as error:
             self._freshness.doubted(str(error))
             return
-        except Exception as error:  # The next look comes soon; for how long they fail counts.
+        except (
+            Exception
+        ) as error:  # The next look follows soon. What counts is how long they have failed.
             self._freshness.look_trouble = described(error)
             return
         self._freshness.heard(head.seq)
         self._store.hear()
-        # (While others commit all the time, their broadcasts may have advanced this node.)
+        # (While others commit constantly, their broadcasts may have advanced this node.)
         if head.position in (known, self._replica.position):
             self._freshness.verified(began)
         else:
@@ -133,11 +135,11 @@ class HeadWatch:
 
 
 PROOF_SECONDS: Final = 10.0
-"""A write within this time proves that writing works."""
+"""A write within this many seconds proves that writing works."""
 
 
 PROOF_WAIT_SECONDS: Final = 2.0
-"""How long a caller waits for the writer's attempt."""
+"""The number of seconds for which a caller waits for the writer's attempt."""
 
 
 class WriteProbe:
@@ -149,8 +151,8 @@ class WriteProbe:
         self._done: asyncio.Future[None] | None = None
 
     async def is_answered(self) -> bool:
-        """Wait until `Freshness` shows whether writing works: no time after a recent write,
-        otherwise until the writer has tried. Returns False after `PROOF_WAIT_SECONDS`."""
+        """Wait until `Freshness` shows whether writing works: not at all after a recent write,
+        otherwise until the writer has tried. Return False after `PROOF_WAIT_SECONDS`."""
         if time.monotonic() - self._freshness.written_at <= PROOF_SECONDS:
             return True
         if self._done is None:

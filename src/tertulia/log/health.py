@@ -1,4 +1,4 @@
-"""How a node's log is doing: whether its state is fresh and on disk, counters for metrics, and
+"""The health of a node's log: whether its state is fresh and on disk, counters for metrics, and
 errors."""
 
 import asyncio
@@ -21,43 +21,43 @@ def stale_error() -> Unavailable:
 
 
 def described(error: BaseException) -> str:
-    """Return the error in one line, for the server's log."""
+    """Return the error as one line for the server's log."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}"[:300] if text else type(error).__name__
 
 
 LOOK_SECONDS: Final = 2.0
-"""The interval between looks at the log's head."""
+"""The interval, in seconds, between looks at the log's head."""
 STALE_SECONDS: Final = 10.0
-"""A node that couldn't verify its state for this time refuses requests."""
+"""A node that couldn't verify its state for this many seconds refuses requests."""
 
 
 class Lag(NamedTuple):
-    """How far a node is behind the log's head."""
+    """The distance of a node from the log's head."""
 
     entries: int
     seconds: float
-    """How long it has been behind, or unable to tell; 0 if it isn't."""
+    """The number of seconds for which it has been behind, or unable to tell; 0 if it isn't."""
 
 
 class Freshness:
-    """What a node knows about its state and its writer. Times are from `time.monotonic`."""
+    """A node's knowledge about its state and its writer. Times are from `time.monotonic`."""
 
     def __init__(self) -> None:
         self.verified_at = time.monotonic()
-        """When the newest look at the head began that found the state up to date."""
+        """The time when the newest look at the head that found the state up to date began."""
         self.head = 0
         """The newest entry that this node has heard of, from any node."""
         self.written_at = time.monotonic()
         """The time of the last write."""
         self.busy_since: float | None = None
-        """When the writer began its current group; None while it is idle."""
+        """The time when the writer began its current group; None while it is idle."""
         self.look_trouble = ""
-        """Why the last look at the log's head failed."""
+        """The reason why the last look at the log's head failed."""
         self.write_trouble = ""
-        """Why the last attempt to write failed."""
+        """The reason why the last attempt to write failed."""
         self.newer = ""
-        """Why this program is too old for the database; empty if it isn't."""
+        """The reason why this program is too old for the database; empty if it isn't."""
 
     @property
     def is_stale(self) -> bool:
@@ -85,7 +85,7 @@ class Freshness:
         self.look_trouble = ""
 
     def doubted(self, trouble: str) -> None:
-        """Record that the state certainly isn't that of the database."""
+        """Record that the state certainly differs from the database."""
         self.verified_at = min(self.verified_at, time.monotonic() - STALE_SECONDS - 1)
         self.look_trouble = trouble
 
@@ -121,17 +121,18 @@ def _kind(trouble: str) -> str:
 
 
 BEGIN_SECONDS: Final = 6.0
-"""While the writer waits for the database, a request that hasn't begun is refused after this time.
-It is longer than a stalled node may hold the head (`WRITING.idle`); together with
-`FORWARDED_SECONDS` and the log's tick, it is less than 10 seconds."""
+"""The number of seconds after which a request that hasn't begun is refused while the writer waits
+for the database. It's longer than a stalled node can hold the head (`WRITING.idle`); together with
+`FORWARDED_SECONDS` and the log's tick, it's less than 10 seconds."""
 
 
 RELOAD_WAIT_SECONDS: Final = 5.0
-"""How long a read waits for the state to be reloaded."""
+"""The number of seconds for which a read waits for the state to be reloaded."""
 
 
 class Durability:
-    """How far the state is ahead of the disk. The writer sets it, and responses wait for it."""
+    """Tracks how far the state is ahead of the disk. The writer sets it, and responses wait for
+    it."""
 
     def __init__(self) -> None:
         self.generation = 0
@@ -157,8 +158,8 @@ class Durability:
         self._settling = None
 
     def fail(self) -> None:
-        """Record that the state is discarded, since it won't be on disk. Until `restore`, everyone
-        who waits for it is refused."""
+        """Record that the state is discarded, since it won't be on disk. Everyone who waits for it
+        is refused, until `restore`."""
         self.generation += 1
         self._loaded.clear()
         if self._settling is None:
@@ -171,7 +172,7 @@ class Durability:
         self._loaded.set()
 
     def expire(self) -> None:
-        """Refuse those who have waited longer than `BEGIN_SECONDS`."""
+        """Refuse callers that have waited longer than `BEGIN_SECONDS`."""
         if self._settling is not None and time.monotonic() - self._since > BEGIN_SECONDS:
             self._refuse()
 
@@ -179,13 +180,13 @@ class Durability:
         settling = self._settling
         if settling is not None and not settling.done():
             settling.set_exception(not_done_error())
-            settling.exception()  # It is no mistake if nobody waits for it.
+            settling.exception()  # It's not an error if nobody waits for it.
 
     # For responses
 
     async def settled(self, since: int | None = None) -> None:
-        """Return when everything that the state shows now is on disk. Raises Unavailable if it
-        won't be or if the state was reloaded since the `generation` in which the caller read it."""
+        """Wait until everything that the state shows now is on disk. Raise Unavailable if it won't
+        be, or if the state was reloaded since the `generation` at which the caller read it."""
         if self._settling is not None:
             await asyncio.shield(self._settling)
         if since is not None and since != self.generation:
@@ -202,8 +203,8 @@ class Durability:
         )
 
     async def was_reloaded(self, since: int) -> bool:
-        """Return whether the state was discarded since that `generation` and is reloaded, for which
-        this waits up to `RELOAD_WAIT_SECONDS`."""
+        """Return whether the state was discarded since that `generation` and reloaded. Wait up to
+        `RELOAD_WAIT_SECONDS` for the reload."""
         if self.generation == since:
             return False
         try:
@@ -215,7 +216,7 @@ class Durability:
 
 
 SECONDS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-"""Upper bounds for times from half a millisecond to several seconds."""
+"""Upper bounds for times in seconds."""
 SIZES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 """Upper bounds for the sizes of groups."""
 
@@ -238,7 +239,7 @@ class Histogram:
 
 
 class Measures:
-    """What a node's writer has done since the node started."""
+    """Counters of a node's writer since the node started."""
 
     def __init__(self) -> None:
         self.group_sizes = Histogram(SIZES)

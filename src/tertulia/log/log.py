@@ -1,9 +1,9 @@
-"""A node's access to the log: the entrance to this package.
+"""A node's access to the log, and the entry point of this package.
 
 A single `Writer` decides and commits commands. The state is ahead of the disk by at most one group
 of them, so a response based on it must wait until the state is `settled`. If a commit fails, the
-state is discarded and reloaded; if it can't be known whether it failed, that is found out before
-anyone is answered.
+state is discarded and reloaded. If it's unknown whether it failed, the server finds out before it
+responds to anyone.
 """
 
 import asyncio
@@ -44,9 +44,9 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _ATTEMPTS: Final = 5
-"""The number of snapshots for a reader whose subscriptions keep changing."""
+"""The most snapshots for a reader whose subscriptions keep changing."""
 TICK_SECONDS: Final = 1.0
-"""The interval of checks for requests that have waited too long."""
+"""The interval, in seconds, of checks for requests that have waited too long."""
 
 
 class Log:
@@ -61,9 +61,9 @@ class Log:
         position_file: PositionFile | None = None,
         meeting_place: Path | None = None,
     ) -> None:
-        """`clock` returns UNIX seconds; `elapsed` is a monotonic clock. A server has a
-        `position_file`. In the directory `meeting_place`, it finds the other nodes of its machine,
-        one of which writes for all."""
+        """Create a node's log. `clock` returns UNIX seconds, and `elapsed` is a monotonic clock. A
+        server has a `position_file`. In the directory `meeting_place`, it finds the other nodes of
+        its machine, one of which writes for all."""
         self.store = store
         self.clock = clock
         self.elapsed = elapsed
@@ -125,17 +125,17 @@ class Log:
 
     @property
     def position(self) -> Position:
-        """The newest entry on disk, as far as this node knows."""
+        """The newest entry on disk that this node knows."""
         return self._replica.position
 
     @property
     def durable(self) -> int:
-        """The number of the newest entry on disk, as far as this node knows."""
+        """The sequence number of the newest entry on disk that this node knows."""
         return self._replica.position.seq
 
     @property
     def lag(self) -> Lag:
-        """How far this node is behind the log's head, as far as it has heard."""
+        """The distance of this node from the newest entry that it has heard of."""
         return self.freshness.lag(self.durable)
 
     @property
@@ -160,7 +160,7 @@ class Log:
         self._ticks = asyncio.create_task(self._tick_on(), name="log-ticks")
 
     async def close(self) -> None:
-        """Finish what is waiting, then stop."""
+        """Finish waiting requests, then stop."""
         self._closing = True
         self.forwarding.leave()
         await self._unread_loads.close()
@@ -195,7 +195,7 @@ class Log:
             raise stale_error()
 
     def problems(self) -> list[str]:
-        """Return what keeps the node from working, one sentence each."""
+        """Return the problems that keep the node from working, one sentence each."""
         problems = self.freshness.problems()
         if self._closing:
             problems.append("The server is shutting down.")
@@ -217,13 +217,13 @@ class Log:
         *arguments: Any,
         notes: Sequence[Note] = (),
     ) -> T:
-        """Let the verb decide at the head of the log, and return its result when that is on disk.
+        """Run the verb at the head of the log, and return its result when that is on disk. An
+        `actor_id` of None is the server itself, for verbs that check no permission. `notes` are
+        written in the same commit unless the verb refuses.
 
-        `actor_id` None is the server itself, for verbs that check no permission. `notes` are
-        written in the same commit if the verb doesn't refuse. Raises what the verb raises;
-        NotAuthenticated if the actor was deactivated; Unavailable if the commit failed (nothing was
-        changed), and OutcomeUnknown if that can't be known. It takes little longer than
-        `ANSWER_SECONDS`.
+        Raise what the verb raises; NotAuthenticated if the actor was deactivated; Unavailable if
+        the commit failed and nothing was changed, and OutcomeUnknown if that is unknown. It takes
+        little longer than `ANSWER_SECONDS`.
         """
         self._require_open()
         with DatabaseWait():
@@ -255,11 +255,11 @@ class Log:
         try:
             result: T = await answer
         finally:
-            del answer  # As with a snapshot.
+            del answer  # The reference would form a cycle, as in `snapshot`.
         return result
 
     def consider(self, actor_id: int, verb: Verb[T], *arguments: Any) -> T:
-        """Return the result of a verb that changes nothing, on the current state. Raises as
+        """Return the result of a verb that changes nothing, on the current state. Raise as
         `submit`."""
         decision = verb(command_context(self.state, self.clock(), actor_id), *arguments)
         if decision.changes:
@@ -330,19 +330,18 @@ class Log:
             self._unread_loads.want(reader_id)
 
     async def catch_up(self) -> None:
-        """Fold what other processes have written."""
+        """Fold entries that other processes have written."""
         await self.snapshot(None, state_only, lambda *_: None)
 
     def note(self, note: Note, *, soon: bool = True) -> None:
-        """Write the note with the next commit: within a moment or, if not `soon`, with the next
-        commit for another reason."""
+        """Write the note soon or, if not `soon`, with the next commit for another reason."""
         if soon:
             self._inbox.add_note(note)
         else:
             self._inbox.defer_note(note)
 
     def mail(self, mail: Mail) -> None:
-        """Send the email: it is written with the next commit, within a moment."""
+        """Queue the email. It's written soon, with the next commit."""
         self.note(MailQueued(mail, self.clock()))
 
     def _require_open(self) -> None:
@@ -355,15 +354,15 @@ class Log:
     # Background work
 
     def _on_growth(self, seq: int | None) -> None:
-        """React to a growing log, to this entry if known; this node's own commits are reported,
-        too."""
+        """Handle growth of the log, up to this entry if known. This node's own commits are
+        reported, too."""
         if seq is not None:
             self.freshness.heard(seq)
         if seq is None or seq > self.state.seq:
             self._inbox.add_growth()
 
     def _on_broadcasts(self, texts: Sequence[str]) -> None:
-        """Fold what other nodes broadcast."""
+        """Fold entries that other nodes broadcast."""
         broadcasts: list[EntryBroadcast] = []
         for text in texts:
             self.forwarding.wrote(broadcast.sender_of(text))
@@ -381,7 +380,7 @@ class Log:
             await asyncio.sleep(TICK_SECONDS)
             try:
                 self._tick()
-            except Exception:  # The next tick comes in a second.
+            except Exception:  # The next tick follows in a second.
                 logger.exception("the log's periodic check failed")
 
     def _tick(self) -> None:

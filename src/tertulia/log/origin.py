@@ -1,4 +1,4 @@
-"""Where commands come from, for the audit log."""
+"""The origin of commands, for the audit log."""
 
 from contextvars import ContextVar
 from typing import Final, Protocol
@@ -7,18 +7,19 @@ from tertulia.model.audit_log import Origin
 
 
 class CommandOrigin(Protocol):
-    """Where the commands of a task come from."""
+    """The origin of a task's commands."""
 
     @property
     def is_over(self) -> bool:
-        """Whether what began the task has ended, so that what it still does is the server's."""
+        """Whether the request that began the task has ended, so that further commands are the
+        server's."""
 
     def origin(self) -> Origin | None:
         """Return the origin; None for the server itself. Only audited changes call it."""
 
 
 class ServerOrigin:
-    """The origin of what the server does by itself."""
+    """The origin of commands that the server submits by itself."""
 
     is_over = True
 
@@ -28,7 +29,7 @@ class ServerOrigin:
 
 FROM_SERVER: Final = ServerOrigin()
 current_origin: Final[ContextVar[CommandOrigin]] = ContextVar("origin", default=FROM_SERVER)
-"""Set by HTTP requests and by the command line."""
+"""The origin of the current task's commands, set by HTTP requests and by the command line."""
 
 
 def command_origin() -> CommandOrigin:

@@ -1,5 +1,5 @@
-"""A node's copy of the log, folded into the state: loading it, following what other nodes
-commit, and waiting for what clients have seen on them."""
+"""A node's copy of the log, folded into the state: loading it, following other nodes' commits, and
+waiting for entries that clients have seen on other nodes."""
 
 import asyncio
 import heapq
@@ -17,6 +17,7 @@ from tertulia.model.errors import Unavailable
 from tertulia.model.nouns import NOUNS
 from tertulia.state.folds import fold
 from tertulia.state.messages import RECALLED_SENDS
+from tertulia.state.recent_gains import GAINING, RECALLED
 from tertulia.state.state import State
 from tertulia.store import installation, log_entries, pruning, queries
 from tertulia.store.broadcast import EntryBroadcast
@@ -31,7 +32,7 @@ Follower = Callable[[Sequence[Entry]], None]
 
 
 class LogSubscribers:
-    """Callbacks of the log, for as long as it is open. All are called on the event loop."""
+    """Callbacks of the log, which are called on the event loop while it's open."""
 
     def __init__(self) -> None:
         self.followers: list[Follower] = []
@@ -40,7 +41,7 @@ class LogSubscribers:
         """Called when the state was discarded and reloaded."""
         self.on_history: list[Callable[[], None]] = []
         """Called when the log's history changed, or a part of it was pruned before this node read
-        it, so that what was known of its entries is void."""
+        it, so that earlier knowledge of its entries is invalid."""
         self.on_mail: list[Callable[[], None]] = []
         """Called when this node has committed an email to send."""
         self.on_call: list[Callable[[], None]] = []
@@ -58,7 +59,7 @@ class LogSubscribers:
         for follower in self.followers:
             try:
                 follower(entries)
-            except Exception:  # It is committed all the same, and must be answered so.
+            except Exception:  # It's committed nevertheless, and the response must say so.
                 logger.exception(
                     "a follower failed on entries %d to %d", entries[0].seq, entries[-1].seq
                 )
@@ -73,10 +74,11 @@ class LogSubscribers:
 
 
 _MAX_BROADCASTS: Final = 500
-"""The number of broadcasts that wait to be folded."""
+"""The most broadcasts that wait to be folded."""
 
-_Stored = tuple[dict[str, list[Any]], list[AnyChange]]
-"""What a state is loaded from: the records by table, and the newest messages' changes."""
+_Stored = tuple[dict[str, list[Any]], list[AnyChange], list[Entry]]
+"""The data that a state is loaded from: the records by table, the newest messages' changes, and the
+newest entries with which someone gained something."""
 
 
 class Replica:
@@ -87,7 +89,7 @@ class Replica:
         """The fold up to the newest entry that this node knows, which may not be on disk yet. Set
         by `open`."""
         self.position = Position("", 0, "")
-        """The newest entry on disk, as far as this node knows."""
+        """The newest entry on disk that this node knows."""
         self._store = store
         self._freshness = freshness
         self._subscribers = subscribers
@@ -98,7 +100,7 @@ class Replica:
         """The error of a failed fold: the state is invalid."""
 
     async def open(self, last_known: Position | None) -> None:
-        """Load the state. `last_known` is the node's position when it last ran: if the log no
+        """Load the state. `last_known` is the node's position when it last ran. If the log no
         longer has it, the log gets a new history."""
         if last_known is not None and await self._store.read(installation.is_lost, last_known):
             await self._renew_history(last_known)
@@ -129,8 +131,8 @@ class Replica:
     # Broadcasts of other nodes
 
     def hear(self, broadcasts: Iterable[EntryBroadcast]) -> bool:
-        """Fold broadcasts: immediately while `hearing`, otherwise when it next begins. Returns
-        False if entries in between are missing and must be read from the log."""
+        """Fold broadcasts: immediately while `hearing`, otherwise when it next begins. Return False
+        if entries in between are missing and must be read from the log."""
         self._broadcasts.extend(broadcasts)
         return not self._is_hearing or self._fold_broadcasts()
 
@@ -151,7 +153,7 @@ class Replica:
         while is_gapless and self._broadcasts and self._failure is None:
             broadcast = self._broadcasts.popleft()
             if broadcast.history == self.position.history and broadcast.seq <= self.position.seq:
-                continue  # It was read from the log.
+                continue  # It was already read from the log.
             if not broadcast.follows(self.position):
                 self._broadcasts.clear()
                 is_gapless = False
@@ -159,7 +161,7 @@ class Replica:
             entries = list(broadcast.entries())
             try:
                 self._fold(entries, Position(broadcast.history, broadcast.seq, broadcast.batch))
-            except Exception as error:  # Only the writer can load the state again.
+            except Exception as error:  # Only the writer can reload the state.
                 self._failure = error
             else:
                 adopted += entries
@@ -173,7 +175,7 @@ class Replica:
             raise self._failure
 
     def advance(self, entries: Sequence[Entry], batch_id: str) -> None:
-        """Record that our own entries, which the state has folded, are on disk."""
+        """Record that this node's own entries, which the state has folded, are on disk."""
         if entries:
             self._move(Position(self.position.history, entries[-1].seq, batch_id))
 
@@ -182,8 +184,8 @@ class Replica:
         self.state.unread.settle(position.seq)
 
     async def catch_up(self) -> None:
-        """Read and fold what other processes have committed. Raises HistoryChanged, HistoryPruned
-        and NewerDatabase; if the database can't be read, does nothing."""
+        """Read and fold entries that other processes have committed. Raise HistoryChanged,
+        HistoryPruned, and NewerDatabase. Do nothing if the database can't be read."""
         self._require_true()
         is_all = False
         while not is_all:
@@ -202,10 +204,10 @@ class Replica:
         self._freshness.verified(began)
 
     async def reload(self) -> bool:
-        """Reload the state, and call the followers with what was committed in between, by others or
-        by a commit of ours with an unknown outcome.
+        """Reload the state, and call the followers with entries that were committed in between, by
+        others or by this node's commit with an unknown outcome.
 
-        Returns whether the log has another history, or entries were pruned that this node hasn't
+        Return whether the log has another history, or entries were pruned that this node hasn't
         read. If the log went back in time, it gets a new history.
         """
         known = self.position
@@ -245,18 +247,22 @@ class Replica:
 
 
 def _stored(connection: Connection) -> _Stored:
-    return queries.records(connection), log_entries.recent_sends(connection, RECALLED_SENDS)
+    return (
+        queries.records(connection),
+        log_entries.recent_sends(connection, RECALLED_SENDS),
+        queries.recent_of(connection, GAINING, RECALLED),
+    )
 
 
 BEHIND_SECONDS: Final = 2.0
-"""How long a request waits at most."""
-MOST_BEHIND: Final = 5000
-"""The number of requests that may wait; others are refused."""
+"""The most seconds that a request waits."""
+MAX_BEHIND_REQUESTS: Final = 5000
+"""The most requests that can wait; others are refused."""
 PAUSE_SECONDS: Final = 0.01
-"""The pause between looks at the head, each for all that wait: so their number doesn't depend on
-clients."""
+"""The pause between checks of the log's head, in seconds. One check is for all waiting requests, so
+more clients don't cause more checks."""
 LOOK_AGAIN_SECONDS: Final = 0.2
-"""The pause after a failed look."""
+"""The pause after a failed check."""
 
 
 _Waiter = tuple[int, int, asyncio.Future[None]]
@@ -267,9 +273,9 @@ available."""
 class CatchingUp:
     """Waits for entries that this node doesn't have yet.
 
-    Usually a broadcast brings them within a moment. Without relying on that, the log is read
-    immediately, and then its head: if the head hasn't reached an entry by then, no client can have
-    been shown it. Such a number is made up, or from a log that went back in time.
+    Usually a broadcast brings them within milliseconds. To be independent of that, the log is read
+    immediately, and then its head. If the head hasn't reached an entry by then, no client can have
+    seen it: the number is made up, or from a log that went back in time.
     """
 
     def __init__(self, store: Store, replica: Replica, inbox: Inbox) -> None:
@@ -277,12 +283,12 @@ class CatchingUp:
         self._replica = replica
         self._inbox = inbox
         self._waiting: list[_Waiter] = []
-        """A heap."""
+        """A heap of waiting requests."""
         self._asked = 0
         self._task: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
-        """The number of requests that wait."""
+        """Return the number of waiting requests."""
         return sum(not waiter[2].done() for waiter in self._waiting)
 
     @property
@@ -291,13 +297,13 @@ class CatchingUp:
         return bool(self._waiting)
 
     async def reached(self, seq: int) -> None:
-        """Return when the state has the entry, or when the log is known to lack it. Raises
+        """Return when the state has the entry, or when the log is known to lack it. Raise
         Unavailable after `BEHIND_SECONDS`."""
         if seq > self._replica.position.seq:
-            self._store.hear()  # It may lie there unread.
+            self._store.hear()  # The broadcast may have arrived unread.
         if seq <= self._replica.position.seq:
             return
-        if len(self._waiting) >= MOST_BEHIND:
+        if len(self._waiting) >= MAX_BEHIND_REQUESTS:
             raise _behind_error()
         future = asyncio.get_running_loop().create_future()
         self._asked += 1
@@ -317,10 +323,9 @@ class CatchingUp:
             _finish(heapq.heappop(waiting))
 
     def on_reload(self) -> None:
-        """Wake all requests: the state was reloaded, perhaps with another history."""
-        waiting, self._waiting = self._waiting, []
-        for waiter in waiting:
-            _finish(waiter)
+        """Wake requests whose entries were loaded. The others may wait for entries that were
+        committed after the state was read, so their end is for `_look_on` to decide."""
+        self.on_entries(())
 
     async def close(self) -> None:
         """Stop, and refuse all requests that wait."""
@@ -343,7 +348,7 @@ class CatchingUp:
                 asked = list(self._waiting)
                 try:
                     head = await self._store.look()
-                except Exception:  # It is `HeadWatch` that says so. Here there is another look.
+                except Exception:  # `HeadWatch` reports it. Here, look again.
                     pause = LOOK_AGAIN_SECONDS
                 else:
                     pause = PAUSE_SECONDS
@@ -373,8 +378,8 @@ _PAGE = 1000
 
 
 def replayed(connection: Connection) -> State:
-    """Return the fold of the whole log or, if its beginning was pruned, of what follows the
-    checkpoint. Raises ValueError if the checkpoint is missing."""
+    """Return the fold of the whole log or, if its beginning was pruned, of the checkpoint and the
+    entries after it. Raise ValueError if the checkpoint is missing."""
     state = State()
     if forgotten := log_entries.pruned(connection):
         seq, records = pruning.checkpoint(connection)

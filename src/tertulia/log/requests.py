@@ -24,7 +24,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 ANSWER_SECONDS: Final = 30.0
-"""After this time every request is answered with what is known, whatever the database does."""
+"""The number of seconds after which every request gets a response with what is known, whatever the
+database does."""
 
 
 def now() -> float:
@@ -34,7 +35,7 @@ def now() -> float:
 
 @dataclass(eq=False)
 class Command:
-    """A verb that is to decide at the head of the log."""
+    """A verb to run at the head of the log."""
 
     actor_id: int | None
     verb: Verb[Any]
@@ -43,14 +44,14 @@ class Command:
     answer: asyncio.Future[Any]
     since: float = field(default_factory=now)
     until: float = math.inf
-    """When it must no longer be decided, by the monotonic clock, because its sender will have given
-    up and decided it."""
+    """The time after which it must not be decided anymore, by the monotonic clock, because its
+    sender will have given up and run it itself."""
     origin: CommandOrigin = FROM_SERVER
-    """Where it comes from, for the audit log."""
+    """Its origin, for the audit log."""
     is_begun: bool = False
     """Whether it has begun to decide, so that it may take effect."""
     is_expired: bool = False
-    """Whether the client was told that nothing was done, so that nothing may be."""
+    """Whether the client was told that nothing was done, so that it must not run anymore."""
 
 
 @dataclass(eq=False)
@@ -72,7 +73,7 @@ Request = Command | Snapshot[Any, Any]
 
 @dataclass(eq=False)
 class Group:
-    """What the writer processes together."""
+    """Commands that the writer processes together."""
 
     commands: list[Command]
     snapshots: list[Snapshot[Any, Any]]
@@ -101,13 +102,13 @@ class Group:
 GROUP: Final = 256
 """The largest number of commands that are committed together."""
 MOST_WAITING: Final = 5000
-"""The number of requests that may wait; others are refused."""
+"""The most requests that can wait; others are refused."""
 MOST_NOTES: Final = 10_000
-"""The number of notes that are kept while nothing can be written."""
+"""The most notes that are kept while nothing can be written."""
 
 
 class Inbox:
-    """Requests that wait for the writer or that it is processing, and its other work."""
+    """The requests that wait for the writer or that it's processing, and its other work."""
 
     def __init__(self) -> None:
         self.has_grown = False
@@ -127,11 +128,11 @@ class Inbox:
         self._wake = asyncio.Event()
 
     def __bool__(self) -> bool:
-        """Whether the writer has work."""
+        """Return whether the writer has work."""
         return bool(len(self) or self._notes or self.has_grown or self._must_probe)
 
     def __len__(self) -> int:
-        """The number of requests that wait."""
+        """Return the number of waiting requests."""
         return len(self._commands) + len(self._snapshots)
 
     @property
@@ -162,12 +163,12 @@ class Inbox:
         self._wake.set()
 
     def add_note(self, note: Note) -> None:
-        """Have the note written within a moment."""
+        """Write the note with the next commit, within milliseconds."""
         self._notes.append(note)
         self._wake.set()
 
     def defer_note(self, note: Note) -> None:
-        """Have the note written with the next commit for another reason."""
+        """Write the note with the next commit that happens for another reason."""
         self._deferred.append(note)
 
     def add_growth(self) -> None:
@@ -176,14 +177,14 @@ class Inbox:
         self._wake.set()
 
     def add_probe(self) -> None:
-        """Have the writer test whether writing works."""
+        """Make the writer test whether writing works."""
         self._must_probe = True
         self._wake.set()
 
     # For the writer
 
     def wake(self) -> None:
-        """Make `wait` return, even without work."""
+        """Make `wait` return, even if there is no work."""
         self._wake.set()
 
     async def wait(self) -> None:
@@ -236,7 +237,7 @@ class Inbox:
             self.is_committing = False
 
     def finish(self) -> None:
-        """Record that nothing is being processed."""
+        """Record that no request is being processed anymore."""
         self._in_hand = []
 
     def give_back(self, group: Group) -> None:
@@ -261,7 +262,7 @@ class Inbox:
                 request.answer.set_exception(error)
 
     def discard(self, error: Exception) -> None:
-        """Refuse all requests, and drop the rest of the work."""
+        """Refuse all requests, and drop other work."""
         self.refuse(error, [*self._in_hand, *self._commands, *self._snapshots])
         self._commands.clear()
         self._snapshots.clear()
@@ -269,8 +270,8 @@ class Inbox:
         self.has_grown = self._must_probe = False
 
     def expire(self) -> None:
-        """Answer requests that have waited too long with what is known about them: after
-        `ANSWER_SECONDS`, or while the writer waits for the database, after `BEGIN_SECONDS` if they
+        """Respond to requests that have waited too long with what is known about them: after
+        `ANSWER_SECONDS`, or, while the writer waits for the database, after `BEGIN_SECONDS` if they
         haven't begun."""
         time = now()
         waiting = BEGIN_SECONDS if self.is_blocked else ANSWER_SECONDS
@@ -304,20 +305,21 @@ def _bounded(notes: Sequence[Note]) -> list[Note]:
 
 
 GATHERED_SECONDS: Final = 0.001
-"""How long a group waits for the next regular actor. (The event loop's resolution is a
-millisecond.)"""
+"""The number of seconds for which a group waits for the next regular actor. (The event loop's
+resolution is a millisecond.)"""
 MOST_SECONDS: Final = 0.005
-"""How long it waits at most for all of them. Requests are read and prepared in the meantime."""
+"""The most seconds for which it waits for all of them. Requests are read and prepared in the
+meantime."""
 LULL_SECONDS: Final = 0.003
-"""After this time without a group, other nodes have no regular actors."""
+"""The number of seconds without a group after which other nodes have no regular actors."""
 OWN_LULL_SECONDS: Final = 0.02
-"""The same for this node, where the first of several concurrent commands is committed before the
-others are read and prepared."""
+"""The same for this node, whose first of several concurrent commands is committed before the others
+are read and prepared."""
 _LOOKED_BACK: Final = 4
-"""The number of groups by which regular actors are recognized."""
+"""The number of groups from which regular actors are recognized."""
 _OFTEN: Final = 2
-"""The number of these groups in which a regular actor has a command. Occasional actors aren't
-waited for, however many they are."""
+"""The number of these groups in which a regular actor has a command. The writer doesn't wait for
+occasional actors, however many there are."""
 
 
 class Gathering:
@@ -335,13 +337,13 @@ class Gathering:
         self._groups: deque[frozenset[int | None]] = deque(maxlen=_LOOKED_BACK)
         """The actors of the last groups, the newest first."""
         self._ordered_at = -math.inf
-        """When a group last contained commands of other nodes."""
+        """The time when a group last contained commands of other nodes."""
         self._ended = -math.inf
-        """When the last group was committed."""
+        """The time when the last group was committed."""
 
     async def wait(self, group: Group) -> None:
-        """Return when all regular actors have a command in this group or waiting, or when none of
-        them arrives for a moment."""
+        """Return when all regular actors have a command in this group or waiting, or when no more
+        of them arrive for a while."""
         if not group.commands:
             return
         missing = self._regulars(time.monotonic()) - {
@@ -371,7 +373,7 @@ class Gathering:
             timer.cancel()
 
     def _regulars(self, now: float) -> set[int | None]:
-        """Return the actors who write all the time."""
+        """Return the regular actors, who write constantly."""
         since = now - self._ended
         if since <= LULL_SECONDS and now - self._ordered_at <= LULL_SECONDS * 2:
             # Commands from other nodes arrive one after the other, in any group.

@@ -1,5 +1,5 @@
 """Snapshots, which read the database and the state at the same entry, and loading unread messages
-(`tertulia.state.unread`) for them without holding up commands."""
+(`tertulia.state.unread`) for them without delaying commands."""
 
 import asyncio
 import logging
@@ -23,26 +23,27 @@ from tertulia.store.store import Store
 
 logger = logging.getLogger("tertulia.log")
 
-AT_ONCE: Final = 8
-"""The number of people whose unread messages are kept from eviction at the same time. It also
-bounds the responses that the writer makes between two groups of commands."""
+MAX_CONCURRENT: Final = 8
+"""The most people whose unread messages are kept from eviction at the same time. It also bounds the
+responses that the writer makes between two groups of commands."""
 MOST_WAITING: Final = 10_000
-"""The number of people who may wait for one of these places; others are refused."""
+"""The most people who can wait for one of these slots; others are refused."""
 _READERS: Final = 32
 _CHANNELS: Final = 16
 _DIRECTS: Final = 1000
-"""The number of each kind that is read in one transaction."""
+"""The most parts of each kind that are read in one transaction."""
 _ATTEMPTS: Final = 5
-"""The number of reads of the same parts, if the state was reloaded in the meantime."""
+"""The most reads of the same parts, if the state was reloaded in the meantime."""
 _MOST_WANTED: Final = 256
-"""The number of readers that may be loaded ahead (`want`); others are loaded on demand."""
+"""The most readers that are loaded ahead (`want`). Others are loaded on demand."""
 _ASKER: Final = Requester("unread loads")
-"""A share of the database readers that belongs to no person, since many may wait for one load."""
+"""The requester of these reads, which belong to no person, since many people may wait for one
+load."""
 
 
 @dataclass
 class _Parts:
-    """The parts to load, each with a future for those who wait for it."""
+    """The parts to load, each with a future for the callers that wait for it."""
 
     readers: dict[int, asyncio.Future[None]] = field(default_factory=dict)
     channels: dict[int, asyncio.Future[None]] = field(default_factory=dict)
@@ -90,12 +91,12 @@ class UnreadLoads:
         self._catching_up = catching_up
         self._wanted = _Parts()
         self._task: asyncio.Task[None] | None = None
-        self._places = asyncio.Semaphore(AT_ONCE)
+        self._places = asyncio.Semaphore(MAX_CONCURRENT)
         self._waiting = 0
 
     @asynccontextmanager
     async def held(self, reader_id: int) -> AsyncIterator[None]:
-        """Load the reader's unread messages, and keep them loaded within the context. Raises
+        """Load the reader's unread messages, and keep them loaded within the context. Raise
         Unavailable if that takes too long."""
         if self._waiting >= MOST_WAITING:
             raise Unavailable("Too many people are signing in right now. Try again.")
@@ -117,7 +118,7 @@ class UnreadLoads:
             self._waiting -= 1
 
     async def load(self, reader_id: int) -> None:
-        """Return when everything is loaded that the reader's unread messages depend on."""
+        """Load everything that the reader's unread messages depend on, and wait for it."""
         while True:
             state = self._replica.state
             missing = state.unread.missing(state, reader_id)
@@ -130,7 +131,7 @@ class UnreadLoads:
                 *_wanted(wanted.directs, missing.direct_ids),
             ]
             self._start()
-            # If one of them gives up, the others still wait.
+            # If one caller gives up, the others still wait.
             await asyncio.wait(waits)
             for wait in waits:
                 wait.result()
@@ -143,7 +144,7 @@ class UnreadLoads:
             self._start()
 
     async def close(self) -> None:
-        """Stop, and refuse those who wait."""
+        """Stop, and refuse the callers that wait."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -211,7 +212,7 @@ def _finish(parts: _Parts, error: Exception | None = None) -> None:
             future.set_result(None)
         else:
             future.set_exception(error)
-            future.exception()  # It is no mistake if nobody waits for it.
+            future.exception()  # It's not an error if nobody waits for it.
 
 
 def _read(
@@ -235,11 +236,11 @@ def _read(
 
 
 class NotLoaded(Exception):
-    """What the reader has unread isn't loaded or was evicted. Load it, and try again."""
+    """The reader's unread messages aren't loaded, or were evicted. Load them, and try again."""
 
 
 def state_only(_: Connection) -> None:
-    """The `look` of a snapshot that needs only the state."""
+    """Read nothing: the `look` of a snapshot that needs only the state."""
 
 
 @dataclass(frozen=True)
@@ -252,7 +253,7 @@ class Snapshots:
 
     async def take(self, snapshot: Snapshot[Any, Any]) -> None:
         """Answer the snapshot. Nothing is decided in the meantime; other nodes' commits are folded
-        first. Raises as `log_entries.read_tail`."""
+        first. Raise as `log_entries.read_tail`."""
 
         def look(connection: Connection) -> tuple[LogTail, Any]:
             newer = log_entries.read_tail(connection, self.replica.position, 2**31)
@@ -277,7 +278,7 @@ class Snapshots:
                 return
             self.replica.adopt(newer)
             if queue is not None and queue.start != self.replica.state.seq:
-                # The queue begins before what would be read now: try again with another queue.
+                # The queue begins before this point, so try again with another queue.
                 self.inbox.add_note(QueueDeleted(queue.id))
                 self.inbox.add(snapshot)
                 return
@@ -304,7 +305,8 @@ class Snapshots:
                 snapshot.answer.set_result(result)
 
     def _needs_state_only(self, snapshot: Snapshot[Any, Any]) -> bool:
-        """Return whether the state has everything, and is where the snapshot's queue begins."""
+        """Return whether the state has all of the data, and is where the snapshot's queue
+        begins."""
         queue = snapshot.registered
         return (
             snapshot.look is state_only

@@ -34,8 +34,9 @@ class Recovery:
     subscribers: LogSubscribers
 
     async def recover(self, answer: Exception, requests: Sequence[Request] = ()) -> bool:
-        """Discard the state, answer the requests, and reload the state, however long that takes.
-        Returns whether the state is valid: it isn't if the node stops or must stop."""
+        """Discard the state, respond to the requests with `answer`, and reload the state,
+        however long that takes. Return whether the state is valid: it isn't if the node stops or
+        must stop."""
         self.durability.fail()
         self.inbox.refuse(answer, requests)
         while True:
@@ -70,7 +71,7 @@ class Recovery:
 
 
 class Writer:
-    """The writer's task. Only what it calls changes the state."""
+    """The writer's task. Only functions that it calls change the state."""
 
     def __init__(
         self,
@@ -99,7 +100,7 @@ class Writer:
         self._task = asyncio.create_task(self._work(), name="log-writer")
 
     async def close(self) -> None:
-        """Finish what waits, then stop."""
+        """Finish waiting requests, then stop."""
         self._closing = self._transactions.is_closing = True
         self._inbox.wake()
         if self._task is not None:
@@ -120,7 +121,7 @@ class Writer:
                 return
 
     async def _round(self) -> None:
-        """Process what waits, and recover if that fails."""
+        """Process waiting requests, and recover if that fails."""
         group = self._inbox.take()
         try:
             await self._carry_out(group)
@@ -134,8 +135,8 @@ class Writer:
                 self._inbox.give_back(group)
         except NewerDatabase as error:
             await self._recovery.give_up(error)
-        except Exception as error:  # Whatever failed, nothing of the group is true.
-            if isinstance(error, DatabaseError):  # It is no mistake of ours.
+        except Exception as error:  # Whatever failed, nothing of the group took effect.
+            if isinstance(error, DatabaseError):  # It's not a bug.
                 logger.error("could not write the log: %s", described(error))
             else:
                 logger.exception("could not write the log")

@@ -1,4 +1,4 @@
-"""Which URLs messages may link, and the URLs of channels, topics, and messages."""
+"""The URLs that messages may link, and the URLs of channels, topics, and messages."""
 
 import re
 from collections.abc import Iterable
@@ -15,8 +15,8 @@ _UNSEEN: Final = re.compile(r"[\x00-\x20\x7f]")
 
 
 def safe(address: str, site: str = "") -> str | None:
-    """Return the URL in its final form, or None if it isn't safe to link (`javascript:` and the
-    like).
+    """Return the URL in its final form, or None if it isn't safe to link (for example,
+    `javascript:`).
 
     URLs of conversations and files of this server (`site`) become relative. Without a scheme, the
     text is a fragment, an absolute path, an email address, or a web host.
@@ -31,7 +31,7 @@ def safe(address: str, site: str = "") -> str | None:
         return address
     try:
         parts = urlsplit(address)
-        _ = parts.port  # Raises where the port is no number.
+        _ = parts.port  # Raises ValueError if the port isn't a number.
     except ValueError:
         return None
     scheme = parts.scheme.lower()
@@ -49,7 +49,8 @@ def safe(address: str, site: str = "") -> str | None:
 
 
 def _is_host_and_port(address: str) -> bool:
-    """`localhost:9991/x` looks as if it had a scheme."""
+    """Whether the text is a host and a port, such as `localhost:9991/x`, which looks as if it had a
+    scheme."""
     return re.match(r"[\w.-]+:[0-9]{1,5}(?:[/?#]|$)", address) is not None
 
 
@@ -57,8 +58,8 @@ _KEPT = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 
 
 def encoded(text: str) -> str:
-    """Percent-encode the text for a URL fragment, with periods instead of percent signs, which
-    many programs would decode."""
+    """Percent-encode the text for a URL fragment. Percent signs, which many programs would decode,
+    become periods."""
     return "".join(
         chr(byte) if byte in _KEPT else f".{byte:02X}"
         for byte in text.encode("utf-8", "surrogatepass")
@@ -74,8 +75,8 @@ def topic_address(channel: Channel, topic: str) -> str:
 
 
 def newest_message(state: State, channel: Channel, topic: str) -> int | None:
-    """Return the ID of the topic's newest message. A link with it works after the topic was
-    moved."""
+    """Return the ID of the topic's newest message. A link with the ID still works after the topic
+    was moved."""
     known = state.topics.of_channel[channel.id].get(topic_key(topic))
     return None if known is None else known.last_message_id
 

@@ -12,18 +12,18 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
 from tertulia.markup import code
-from tertulia.markup.context import MAX_NESTING, Steps, at_once, context_of
+from tertulia.markup.context import MAX_NESTING, Steps, context_of, run_steps
 
 _BEGINS_BLOCK: Final = re.compile(r"```|~~~|>")
 _LONE: Final = re.compile(r"[ \t>]*>[ \t]*$")
 _MARKER: Final = re.compile(r"(?:[*+-]|(?P<number>[0-9]{1,9})\.)(?:[ \t]+|$)")
 MAX_CELLS: Final = 10_000
-"""Table cells in a message. Short rows are padded to the width of the head."""
+"""The most table cells in a message. Short rows are padded to the width of the head."""
 MAX_QUOTATION_CHECKS: Final = 20_000
-"""Attempts to parse a quotation in one message. Lines that may continue a quotation are tried
-again for each line before them, which is quadratic."""
+"""The most attempts to parse a quotation in one message. Lines that may continue a quotation are
+tried again for each line before them, which is quadratic."""
 _INDENT: Final = 2
-"""Columns that the content of a list item is indented by."""
+"""The columns that the content of a list item is indented by."""
 _LINE: Final = r"[^\s\d#>`~*+\-_|:=][^\n]*+"
 _ITEM: Final = re.compile(_LINE)
 _PROSE: Final = re.compile(rf"{_LINE}(?:\n++{_LINE})*+")
@@ -31,7 +31,7 @@ _BETWEEN: Final = re.compile(r"\n{2,}")
 
 
 def is_prose(text: str) -> bool:
-    """Return whether the text is only paragraphs: no line can begin another block."""
+    """Return whether the text has only paragraphs: no line can begin another block."""
     return _PROSE.fullmatch(text) is not None
 
 
@@ -68,7 +68,7 @@ def _tokenize(state: StateBlock, begin: int, end: int) -> Steps[None]:
         # An empty line after the last block doesn't count.
         state.tight = not has_empty_lines
         begin = state.line
-        # A paragraph in a list may have taken the empty line after it.
+        # A paragraph in a list may have consumed the empty line after it.
         has_empty_lines |= state.isEmpty(begin - 1)
         if begin < end and state.isEmpty(begin):
             has_empty_lines = True
@@ -83,7 +83,7 @@ def line(state: StateBlock, number: int) -> str:
 
 
 def quotation_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
-    """Lines that begin with `>`. Lines with nothing else are text."""
+    """Parse a quotation: lines that begin with `>`. Lines with nothing else are text."""
     context = context_of(state)
     context.quotation_checks += 1
     if not state.src.startswith(">", state.bMarks[begin] + state.tShift[begin]):
@@ -100,7 +100,8 @@ def quotation_rule(state: StateBlock, begin: int, end: int, silent: bool) -> boo
 
 
 def _continue_lazily(state: StateBlock, end: int) -> None:
-    """If a quotation's last line is only `>`, the text right below still belongs to it."""
+    """Include the text below a quotation whose last line is only `>`, since it still belongs to the
+    quotation."""
     number = state.line
     if number >= end or state.isEmpty(number) or state.sCount[number] < state.blkIndent:
         return
@@ -138,12 +139,12 @@ def _is_lone(state: StateBlock, begin: int, end: int) -> bool:
 
 
 def heading_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
-    """`# Heading`. Markers alone are text."""
+    """Parse `# Heading`. Markers alone are text."""
     return bool(line(state, begin).strip("# \t")) and heading(state, begin, end, silent)
 
 
 def table_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
-    """A table, or text if the message would have more than `MAX_CELLS`."""
+    """Parse a table, or leave it as text if the message would have more than `MAX_CELLS`."""
     if silent or begin + 2 > end:
         return table(state, begin, end, silent)
     second = line(state, begin + 1)
@@ -169,7 +170,7 @@ def _next_empty(state: StateBlock, begin: int, end: int) -> int:
 
 
 def list_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
-    """A list. Items may have different markers. Their content is indented by two columns."""
+    """Parse a list. Items may have different markers. Their content is indented by two columns."""
     marker = _list_marker(state, begin)
     if marker is None:
         return False
@@ -178,12 +179,12 @@ def list_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
         interrupts = state.parentType == "paragraph" and state.sCount[begin] >= state.blkIndent
         empty = marker.end() == len(line(state, begin))
         return not interrupts or not (empty or len(number or "") > 1)
-    at_once(_list(state, begin, end, number))
+    run_steps(_list(state, begin, end, number))
     return True
 
 
 def _list_steps(state: StateBlock, begin: int, end: int) -> Steps[bool]:
-    """Parse like `list_rule`."""
+    """Parse a list like `list_rule`, in steps."""
     marker = _list_marker(state, begin)
     if marker is not None:
         yield from _list(state, begin, end, marker["number"])
@@ -243,8 +244,8 @@ def _ends(state: StateBlock, number: int, end: int) -> bool:
 
 
 def _contents(state: StateBlock, begin: int, end: int, offset: int) -> Steps[bool]:
-    """Parse an item's content, `offset` characters into its first line. Returns whether it has
-    empty lines."""
+    """Parse an item's content, which starts `offset` characters into its first line. Return whether
+    it has empty lines."""
     kept = state.bMarks[begin], state.tShift[begin], state.sCount[begin]
     outside = state.blkIndent, state.tight
     state.blkIndent = state.sCount[begin] + _INDENT
@@ -266,10 +267,10 @@ def _contents(state: StateBlock, begin: int, end: int, offset: int) -> Steps[boo
 
 
 def _is_one_line(state: StateBlock, begin: int, end: int) -> bool:
-    """Whether an item is a line of prose right before another item: a shortcut."""
+    """Return whether an item is a line of prose right before another item, which has a shortcut."""
     return (
         begin + 1 < end
-        # A negative one marks a line that continues a quotation.
+        # A negative number marks a line that continues a quotation.
         and 0 <= state.sCount[begin + 1] < state.blkIndent
         and _MARKER.match(line(state, begin + 1)) is not None
         and _ITEM.fullmatch(line(state, begin)) is not None
@@ -299,7 +300,8 @@ class Fence:
     rest: str
 
     def closes(self, text: str) -> bool:
-        """Return whether the line closes the fence: with as many signs, not more."""
+        """Return whether the line closes the fence: it must have the same number of fence
+        characters."""
         return text.rstrip() == self.sign
 
 
@@ -317,8 +319,8 @@ def fence_in(text: str) -> Fence | None:
 
 
 def fence_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
-    """A fenced block, which ends with the block around it if the fence isn't closed."""
-    return at_once(_fence_steps(state, begin, end, silent))
+    """Parse a fenced block. Without a closing fence, it ends with the block around it."""
+    return run_steps(_fence_steps(state, begin, end, silent))
 
 
 def _fence_steps(state: StateBlock, begin: int, end: int, silent: bool = False) -> Steps[bool]:
@@ -351,11 +353,11 @@ _IN_STEPS: Final[Mapping[RuleFuncBlockType, Callable[[StateBlock, int, int], Ste
     list_rule: _list_steps,
     fence_rule: _fence_steps,
 }
-"""Rules that pause between the blocks inside."""
+"""Rules that pause between the blocks inside them."""
 
 
 def _with_words_kept(fence: Fence) -> Fence:
-    """Treat what follows the fence as the first line inside if it isn't just a language."""
+    """Treat the text after the fence as the first line inside if it isn't just a language."""
     is_kind = fence.word.lower() in _KINDS
     if not fence.rest or is_kind or code.is_language(fence.word):
         return fence
@@ -365,8 +367,8 @@ def _with_words_kept(fence: Fence) -> Fence:
 def _end(
     state: StateBlock, fence: Fence, begin: int, end: int, *, holds_blocks: bool
 ) -> tuple[int, int]:
-    """Return the line where the content ends, and the one where parsing continues. In a fence
-    that contains blocks, inner fences are skipped."""
+    """Return the line where the content ends, and the line where parsing continues. In a fence that
+    contains blocks, inner fences are skipped."""
     inner: list[Fence] = []
     for number in range(begin, end):
         if not state.isEmpty(number) and state.sCount[number] < state.blkIndent:

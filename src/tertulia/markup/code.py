@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tertulia.markup.elements import escaped, open_tag
 
-# Pygments is imported with the first block of code: it takes a moment.
+# Pygments is imported with the first code block, because importing it takes a moment.
 if TYPE_CHECKING:
     from pygments.lexer import Lexer  # type: ignore[import-untyped]  # it comes without types
 
 MAX_SECONDS: Final = 0.2
-"""CPU time per block, checked between tokens, so that most slow code ends here without ending
-its worker."""
+"""CPU time per code block. It's checked between tokens, so that most slow code is stopped without
+ending its worker."""
 _PLAIN: Final = frozenset({"", "text", "none"})
 """Words after a fence that mean no language."""
 _SHEBANG: Final = re.compile(r"(?:#! ?(?:/[\w./-]*/)?(?:env )?|:::+)([\w#.+-]+)")
@@ -56,8 +56,8 @@ HIGHLIGHTED: Final = frozenset(
         *("YAML", "Zig", "systemverilog", "verilog"),
     }
 )
-"""Common languages, which are highlighted. Each grammar is one more that crafted code could slow
-down."""
+"""The languages that are highlighted. Only common ones, because crafted code could slow down each
+grammar."""
 
 
 def is_language(word: str) -> bool:
@@ -96,7 +96,7 @@ def _block(name: str | None, html: str) -> str:
 
 @cache
 def _names() -> Mapping[str, str]:
-    """All languages by lowercase alias."""
+    """Return all languages by lowercase alias."""
     from pygments.lexers import get_all_lexers  # type: ignore[import-untyped]  # as above
 
     return {
@@ -115,19 +115,19 @@ def _lexer(name: str, **options: bool) -> "Lexer | None":
 
 
 def load(_source: str, name: str) -> None:
-    """Load the grammar before the code's time starts."""
+    """Load the grammar before the time limit of the code starts."""
     _lexer(name)
 
 
 def highlighted(source: str, name: str) -> str:
     """Highlight the code, or only escape it if that takes longer than `MAX_SECONDS`."""
-    # PHP begins with its mark, or with PHP.
+    # PHP code begins with its tag, or without it.
     lexer = _lexer(name, startinline=True) if name == "PHP" and "<?" not in source else _lexer(name)
     if lexer is None:
         return escaped(source)
     until = time.thread_time() + MAX_SECONDS
     parts: list[str] = []
-    # Neighbouring tokens of one class share an element, and no element spans lines.
+    # Adjacent tokens of one class share an element, and no element spans several lines.
     kind, text = "", ""
     for token, value in lexer.get_tokens(source):
         if time.thread_time() > until:
@@ -150,7 +150,7 @@ def _spans(kind: str, text: str) -> str:
 
 
 def _class(token: Any) -> str:
-    """The CSS class of a token type, or of its nearest ancestor with one."""
+    """Return the CSS class of a token type, or of its nearest ancestor with one."""
     from pygments.token import STANDARD_TYPES  # type: ignore[import-untyped]  # as above
 
     while token not in STANDARD_TYPES:

@@ -24,17 +24,17 @@ from tertulia.state.state import State
 
 _KEY: Final = "page"
 MAX_NESTING: Final = 24
-"""Depth of nested blocks. Deeper ones are shown as text."""
+"""The most levels of nested blocks. Deeper blocks are shown as text."""
 
 
 T = TypeVar("T")
 Steps = Generator[PartsToRender | None, None, T]
-"""Work with pauses in which others may run. Before a pause with parts to render, a worker may
-render them."""
+"""Work with pauses in which other tasks may run. Before a pause that yields parts to render, a
+worker may render them."""
 
 
-def at_once(steps: Steps[T]) -> T:
-    """Do the work without pauses."""
+def run_steps(steps: Steps[T]) -> T:
+    """Do the work without pauses, and return its result."""
     while True:
         try:
             next(steps)
@@ -45,7 +45,7 @@ def at_once(steps: Steps[T]) -> T:
 
 @dataclass
 class RenderContext:
-    """A message being rendered: its author, and what it refers to."""
+    """A message being rendered: its author, and the objects that it refers to."""
 
     command: CommandContext
     site: str = ""
@@ -65,16 +65,17 @@ class RenderContext:
     """Delimiters of the current inline text."""
     expensive: ExpensiveParts = field(default_factory=ExpensiveParts)
     lone_markers: dict[tuple[int, int], bool] = field(default_factory=dict)
-    """By line and column, whether only quotation markers (`>`) follow until an empty line."""
+    """Whether only quotation markers (`>`) follow until an empty line, by line and column."""
     quotation_checks: int = 0
-    """Attempts to parse a quotation."""
+    """The number of attempts to parse a quotation so far."""
     table_cells: int = 0
     next_empty: dict[int, int] = field(default_factory=dict)
-    """By line."""
+    """The next empty line, by line number."""
     is_plain: bool = False
     """Whether to leave emoji and formulas as typed."""
     names: FormerNames | None = None
-    """What the names in the text meant when it was written, if that isn't now."""
+    """The people and channels that names in the text referred to when it was written, for text that
+    isn't new."""
 
     @property
     def state(self) -> State:
@@ -82,23 +83,23 @@ class RenderContext:
 
     @property
     def realm(self) -> Realm | None:
-        """None while the organization is being created."""
+        """The organization; None while it's being created."""
         return self.state.realm if len(self.state.realms) else None
 
     @property
     def author(self) -> User | None:
-        """None for the server's own messages."""
+        """The author; None for the server's own messages."""
         return None if self.command.actor_id is None else self.command.actor
 
     def may_link(self, channel: Channel) -> bool:
-        """Return whether the author may know of the channel."""
+        """Return whether the author can see the channel."""
         author = self.author
         if author is None:
             return not channel.is_private
         return channel_access.sees_channel(self.state, author, channel)
 
     def may_read(self, channel: Channel, message_id: int) -> bool:
-        """Return whether the author may read the channel's message."""
+        """Return whether the author can read this message of the channel."""
         author = self.author
         if author is None:
             return not channel.is_private
@@ -106,7 +107,7 @@ class RenderContext:
         return channel_access.reads_message(self.state, author, place)
 
     def may_name(self, user: User) -> bool:
-        """Return whether the author may know of the user."""
+        """Return whether the author can see the user."""
         author = self.author
         return author is None or permissions.sees_user(self.state, author, user)
 
@@ -122,7 +123,7 @@ def context_of(state: StateInline | StateBlock | StateCore) -> RenderContext:
 
 
 def environment(context: RenderContext) -> dict[str, RenderContext]:
-    """The parser's `env`, which gives rules the context."""
+    """Return the parser's `env`, which gives rules the context."""
     return {_KEY: context}
 
 
@@ -174,7 +175,7 @@ def _marks(text: str) -> InlineDelimiters:
 
 
 def add_html(state: StateInline, html: str, **meta: object) -> None:
-    """Add a token of finished HTML."""
+    """Add a token with finished HTML."""
     token = state.push("html", "", 0)
     token.content = html
     token.meta = meta

@@ -35,7 +35,7 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "video": frozenset({"data-video-original-url", "preload", "src"}),
     "audio": frozenset({"controls", "preload", "src", "title"}),
 }
-"""Elements and their attributes. Formulas have their own in `katex`."""
+"""Elements and their attributes. `katex` has those of formulas."""
 VOID: Final = frozenset({"br", "hr", "img"})
 
 _ENTITY: Final = re.compile(r"&(?!#[0-9]{1,7};|#[xX][0-9a-fA-F]{1,6};|[a-zA-Z][a-zA-Z0-9]{1,31};)")

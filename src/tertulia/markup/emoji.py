@@ -23,7 +23,7 @@ combining marks."""
 _FIRST: Final = "0-9#*\u00a9\u00ae\u203c-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 """Ranges with the first character of every emoji."""
 _FIRST_ALONE: Final = 0x2300
-"""Single characters from here on are emoji. Those below, such as arrows, need a variation
+"""The first character that is an emoji by itself. Lower ones, such as arrows, need a variation
 selector."""
 _EMOTICONS: Final[Mapping[str, str]] = {
     ":)": "smile",
@@ -53,7 +53,7 @@ _EMOTICON: Final = re.compile(
 
 
 def by_name(state: StateInline, silent: bool) -> bool:
-    """`:name:`, a Unicode or custom emoji."""
+    """Parse `:name:`, a Unicode or custom emoji."""
     if state.src[state.pos] != ":":
         return False
     if context_of(state).is_plain:
@@ -83,7 +83,8 @@ def named_emoji(context: RenderContext, name: str) -> str | None:
 
 
 def _custom_then(context: RenderContext, name: str, emoji_id: int | None) -> int | None:
-    """Return the custom emoji that the name meant: it may be deactivated now, or new."""
+    """Return the custom emoji that the name referred to when the text was written. It may be
+    deactivated now, or new."""
     if context.names is None or name not in context.names.emoji:
         return None
     if emoji_id is not None:
@@ -114,9 +115,10 @@ def _character(code: str, name: str) -> str:
 
 @cache
 def _cluster() -> re.Pattern[str]:
-    """Match a whole emoji sequence, known or not, and never just the beginning of a longer one."""
+    """Return a pattern for a whole emoji sequence, known or not, that never matches just the
+    beginning of a longer one."""
     first = "".join(sorted({re.escape(text_of(code)[0]) for code in names_by_code()}))
-    # Sequences of later Unicode versions match, too. A pattern that begins with a few ranges skips
+    # Sequences of later Unicode versions match too. A pattern that begins with a few ranges skips
     # other text quickly.
     return re.compile(
         rf"[{_FIRST}](?:(?<=[\U0001f1e6-\U0001f1ff])[\U0001f1e6-\U0001f1ff]{_EXTENDING}*"
@@ -127,13 +129,13 @@ def _cluster() -> re.Pattern[str]:
 
 @cache
 def _codes() -> Mapping[str, str]:
-    """Emoji codes by text, without variation selectors."""
+    """Return emoji codes by text, without variation selectors."""
     return {text_of(code): code for code in names_by_code()}
 
 
 def characters(context: RenderContext, text: str) -> list[Token | str] | None:
-    """Return the text as HTML with emoji as elements, or None without any. Sequences without a
-    name (skin tones, professions with them, families) stay as they are."""
+    """Return the text as HTML with emoji as elements, or None without emoji. Sequences without a
+    name (skin tones, professions with them, families) stay unchanged."""
     if context.is_plain or text.isascii():
         return None
     plain = escaped_text(text)
@@ -150,7 +152,8 @@ def _shown(match: re.Match[str]) -> str:
 
 
 def emoticons(context: RenderContext, text: str) -> list[Token | str] | None:
-    """Replace emoticons by emoji, if the author has turned that on. Returns None without any."""
+    """Replace emoticons with emoji, if the author has turned that on. Return None without
+    emoticons."""
     author = context.author
     settings = None if author is None else context.state.settings.get(author.id)
     if context.is_plain or settings is None or not settings.translate_emoticons:

@@ -2,7 +2,7 @@
 
 Readers never contact those servers: images and videos have a URL of this server
 (`ExternalMedia.proxy_address`), which fetches them on demand. Pages are fetched after the message
-was sent, and then it is rendered again with `ExternalMedia.previews`.
+was sent, and it's then rendered again with `ExternalMedia.previews`.
 """
 
 import re
@@ -16,9 +16,9 @@ from tertulia.markup.elements import element, escaped
 from tertulia.model.messages import LinkPreview
 
 MAX_PAGES: Final = 5
-"""The first linked pages of a message, which have previews."""
+"""The most linked pages of a message that have previews: the first ones."""
 MAX_ADDRESS: Final = 2000
-"""Characters. Longer links have no preview."""
+"""The longest link with a preview, in characters."""
 _PICTURES: Final = (".bmp", ".gif", ".jpe", ".jpeg", ".jpg", ".png", ".webp")
 _VIDEOS: Final = (".mp4", ".webm")
 _YOUTUBE: Final = frozenset(
@@ -31,10 +31,10 @@ _VIMEO: Final = re.compile(r"/(?:video/|channels/[\w-]+/)?(?P<id>[0-9]{5,12})/?"
 
 @dataclass(frozen=True)
 class ExternalMedia:
-    """Which external media may be shown."""
+    """The external media that may be shown."""
 
     proxy_address: Callable[[str], str] | None = None
-    """This server's URL for an external file, or None to show none."""
+    """Returns this server's URL for an external file. Without it, external files aren't shown."""
     fetches_pages: bool = False
     """Whether the server fetches linked pages if the organization wants previews."""
     previews: Mapping[str, LinkPreview | None] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class ExternalMedia:
 
 
 class Kind(Enum):
-    """How a link is shown."""
+    """The ways in which a link is shown."""
 
     PICTURE = auto()
     VIDEO = auto()
@@ -89,7 +89,7 @@ def video(media: ExternalMedia, href: str, title: str | None) -> str:
 
 
 def youtube(media: ExternalMedia, href: str) -> str:
-    """A YouTube video with its thumbnail, whose URL follows from the video's."""
+    """Return a YouTube video with its thumbnail, whose URL follows from the video's."""
     video_id = _youtube_id(href)
     shown = element(
         "img", {"src": _address(media, f"https://i.ytimg.com/vi/{video_id}/mqdefault.jpg")}
@@ -98,7 +98,7 @@ def youtube(media: ExternalMedia, href: str) -> str:
 
 
 def vimeo(media: ExternalMedia, href: str, preview: LinkPreview) -> str | None:
-    """A Vimeo video in its player, or None without an image."""
+    """Return a Vimeo video in its player, or None without an image."""
     if not preview.image:
         return None
     player = (
@@ -111,7 +111,7 @@ def vimeo(media: ExternalMedia, href: str, preview: LinkPreview) -> str | None:
 
 
 def page_preview(media: ExternalMedia, href: str, preview: LinkPreview) -> str | None:
-    """A page with title, description, and image, or None without an image."""
+    """Return a page with title, description, and image, or None without an image."""
     if not preview.image:
         return None
     address = _address(media, preview.image)

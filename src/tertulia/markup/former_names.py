@@ -1,7 +1,7 @@
-"""What the names in a text meant when it was written.
+"""The objects that names in a text referred to when it was written.
 
-People, groups, and channels are renamed. A text that comes from another server is rendered here
-later, and must still mention those whom it mentioned then.
+People, groups, and channels can be renamed. A text from another server is rendered here later, and
+must still mention the same people.
 """
 
 from collections.abc import Mapping
@@ -9,13 +9,14 @@ from typing import NamedTuple
 
 
 class FormerNames(NamedTuple):
-    """What a text mentioned and linked, as it called them. Other names are plain text."""
+    """The people, groups, and channels that a text mentioned and linked, by their names at that
+    time. Other names are plain text."""
 
     users: Mapping[str, tuple[int, ...]] = {}
-    """IDs by full name."""
+    """The user IDs by full name."""
     groups: Mapping[str, tuple[int, str]] = {}
-    """ID and label by label in lower case; 0 for a group of a role."""
+    """ID and label of groups by lowercase label. The ID is 0 for a system group."""
     channels: Mapping[str, tuple[int, str]] = {}
-    """ID and name by name in lower case."""
+    """ID and name of channels by lowercase name."""
     emoji: frozenset[str] = frozenset()
-    """Names of custom emoji."""
+    """The names of custom emoji."""

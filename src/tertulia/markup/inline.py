@@ -11,7 +11,7 @@ from markdown_it.rules_inline.state_inline import Delimiter
 from markdown_it.token import Token
 from markdown_it.utils import EnvType
 
-from tertulia.markup.context import Steps, add_html, at_once, context_of, delimiters_of
+from tertulia.markup.context import Steps, add_html, context_of, delimiters_of, run_steps
 from tertulia.markup.elements import element, escaped
 from tertulia.markup.worker_rendering import ExpensiveParts
 
@@ -21,14 +21,14 @@ class InlineParser(ParserInline):
     tried."""
 
     def __init__(self, rules: Mapping[str, Sequence[RuleFuncInlineType]], max_nesting: int) -> None:
-        """`rules` are by their first character, in the order in which they are tried."""
+        """`rules` are by their first character, in the order in which they're tried."""
         super().__init__()
         self._rules = rules
         self._sign = re.compile(f"[{re.escape(''.join(rules))}]")
         self._max_nesting = max_nesting
 
     def tokenize(self, state: StateInline) -> None:
-        at_once(self._tokenize(state))
+        run_steps(self._tokenize(state))
 
     def _tokenize(self, state: StateInline) -> Steps[None]:
         text, end = state.src, state.posMax
@@ -54,7 +54,7 @@ class InlineParser(ParserInline):
             state.pushPending()
 
     def steps(self, text: str, md: MarkdownIt, env: EnvType) -> Steps[list[Token]]:
-        """Parse like `parse`, with a pause after each sign and rule."""
+        """Parse like `parse`, with a pause after each text and rule."""
         if not text:
             return []
         if self._sign.search(text) is None:
@@ -79,7 +79,7 @@ _BACKTICKS: Final = re.compile(r"`+")
 
 
 def escape(state: StateInline, silent: bool) -> bool:
-    """A backslash makes the following markup character text."""
+    """Parse a backslash, which turns the following markup character into text."""
     if state.src[state.pos] != "\\":
         return False
     match = _ESCAPED.match(state.src, state.pos, state.posMax)
@@ -92,7 +92,7 @@ def escape(state: StateInline, silent: bool) -> bool:
 
 
 def code_span(state: StateInline, silent: bool) -> bool:
-    """Code between runs of equally many backticks."""
+    """Parse code between runs of equally many backticks."""
     if state.src[state.pos] != "`":
         return False
     begin = _BACKTICKS.match(state.src, state.pos, state.posMax)
@@ -112,7 +112,7 @@ def code_span(state: StateInline, silent: bool) -> bool:
 
 
 def strikethrough(state: StateInline, silent: bool) -> bool:
-    """`~~text~~`, also with spaces inside. More or fewer tildes are text."""
+    """Parse `~~text~~`, which may have spaces inside. More or fewer tildes are text."""
     if silent or state.src[state.pos] != "~":
         return False
     length = state.scanDelims(state.pos, True).length
@@ -130,7 +130,7 @@ def strikethrough(state: StateInline, silent: bool) -> bool:
 
 
 def strong_outside(state: StateInline) -> None:
-    """In text that is both strong and emphasized, put the strong element outside."""
+    """Put the strong element outside in text that is both strong and emphasized."""
     tokens = [token for token in state.tokens if token.type != "text" or token.content]
     if len(tokens) != len(state.tokens):
         state.tokens[:] = tokens
@@ -152,12 +152,12 @@ def _exchange(tokens: list[Token], token_id: int, other: int) -> None:
 
 
 MAX_FORMULA: Final = 4000
-"""Characters of a formula. Longer ones are shown as text."""
+"""The longest formula, in characters. Longer ones are shown as text."""
 _FORMULA: Final = re.compile(r"\$\$(?P<tex>[^\n_$](?:\\\$|[^\n$])*)\$\$(?!\$)")
 
 
 def formula(state: StateInline, silent: bool) -> bool:
-    """`$$formula$$`."""
+    """Parse `$$formula$$`."""
     if not state.src.startswith("$$", state.pos):
         return False
     if state.pos and state.src[state.pos - 1] == "$":
@@ -177,7 +177,7 @@ def formula_in_text(tex: str, expensive: ExpensiveParts) -> str:
 
 
 def formula_block(source: str, expensive: ExpensiveParts) -> str:
-    """A block of formulas separated by empty lines."""
+    """Return a block of formulas separated by empty lines."""
     shown: list[str] = []
     for tex in _parts(source):
         result = _formula(tex, expensive, display=True)

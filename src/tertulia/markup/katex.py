@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger("tertulia.markup")
 
 MAX_SECONDS: Final = 0.3
-"""CPU time per formula. A usual one takes a thousandth of it."""
+"""CPU time per formula. A usual formula takes a thousandth of it."""
 _MAX_BYTES: Final = 128 * 1024 * 1024
 _MAX_STACK: Final = 2 * 1024 * 1024
-"""The stack of the engine's thread is four times as large."""
+"""The stack of KaTeX, in bytes. The stack of the engine's thread is four times as large."""
 
-# The result is JSON: the engine returns long strings in pieces, which its wrapper does not join.
+# The result is JSON: the engine returns long strings in pieces, which its wrapper doesn't join.
 _SHOW: Final = """
 function show(tex, display) {
   try {
@@ -101,7 +101,7 @@ def formula(tex: str, *, display: bool) -> str | None:
     try:
         result = json.loads(show(tex, display, run_gc=False))
     except Exception as error:
-        # The engine has one class of errors for time, memory and all else.
+        # The engine has one error class for exceeded time, exceeded memory, and everything else.
         logger.info("rendering a formula failed: %s", str(error).partition("\n")[0])
         return None
     return None if result is None else _cleaned(result)
@@ -111,7 +111,7 @@ def formula(tex: str, *, display: bool) -> str | None:
 def _engine() -> "quickjs.Function | None":
     try:
         import quickjs
-    except ImportError:  # It is not built for every machine.
+    except ImportError:  # The engine isn't available for every platform.
         return None
     script = resources.files("tertulia").joinpath("web/katex.min.js")
     if not script.is_file():
@@ -130,7 +130,7 @@ def is_installed() -> bool:
 def _cleaned(html: str) -> str | None:
     """Keep only allowed elements and attributes. Returns None for HTML that is nested too
     deeply."""
-    from lxml import etree  # Only where there are formulas.
+    from lxml import etree  # Imported only if there are formulas.
 
     for namespace in NAMESPACES.values():
         html = html.replace(f' xmlns="{namespace}"', "")
@@ -193,7 +193,7 @@ def mathml_formula(tex: str, *, display: bool) -> str | None:
 
 
 def formula_source(tex: str, *, display: bool) -> str:
-    """The formula's source in the elements of a rendered formula."""
+    """Return the formula's source in the elements of a rendered formula."""
     return _framed(tex, f"<mrow><mtext>{escaped(tex)}</mtext></mrow>", display=display)
 
 
@@ -223,7 +223,7 @@ def _mathml(tex: str, display: bool) -> str | None:
     except (ValueError, LookupError, TypeError, AttributeError, StopIteration, RuntimeError):
         return None
     except Exception as error:
-        # Its own errors for wrong formulas have no common base class.
+        # Its errors for invalid formulas have no common base class.
         if not type(error).__module__.startswith("latex2mathml"):
             logger.exception("parsing a formula failed")
         return None
@@ -269,6 +269,6 @@ def typeset(tex: str, display: bool) -> str | None:
 
 
 def load(_tex: str, _display: bool) -> None:
-    """Load the renderer before the formula's time starts."""
+    """Load the renderer before the time limit of the formula starts."""
     if not is_installed():
         mathml_formula("x", display=False)

@@ -1,4 +1,4 @@
-"""Links: `[text](address)`, bare addresses, and linkifiers of the organization."""
+"""Links: `[text](address)`, bare URLs, and the organization's linkifiers."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from msgspec import Struct
 
-from tertulia.domain.organization.linkifiers import between_words, options
+from tertulia.domain.organization.linkifiers import between_words, pattern_options
 from tertulia.markup.addresses import safe
 from tertulia.markup.context import RenderContext, add_html, context_of, delimiters_of
 from tertulia.markup.elements import element, escaped
@@ -34,7 +34,7 @@ _TARGET: Final = re.compile(
     {_SPACE}\)""",
     re.VERBOSE,
 )
-"""What follows a link's text: a URL with up to two levels of balanced parentheses, and an
+"""The part of a link after its text: a URL with up to two levels of balanced parentheses, and an
 optional title."""
 _SCHEME: Final = re.compile(r"(?:^|(?<=[^A-Za-z0-9+.-]))(https?|ftp)$", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r"(?<![A-Za-z0-9+.-])(?:https?|ftp)://[^\s<>]+", re.IGNORECASE)
@@ -51,13 +51,13 @@ _HOST: Final = re.compile(
     re.VERBOSE,
 )
 _DOT_INSIDE: Final = re.compile(r"[\w-]\.\w")
-"""Found in every host, but in few sentences."""
+"""Matches in every host, but in few sentences."""
 _PUNCTUATION: Final = frozenset(".,;:!?'\"*_~")
 _PAIRS: Final = {")": "(", "]": "[", "}": "{"}
 
 
 def link(state: StateInline, silent: bool) -> bool:
-    """`[text](address)` and `[text](address "title")`."""
+    """Parse `[text](address)` and `[text](address "title")`."""
     if state.src[state.pos] != "[" or state.linkLevel:
         return False
     result = link_target(state, state.pos)
@@ -78,7 +78,7 @@ def link(state: StateInline, silent: bool) -> bool:
         if state.src[state.pos : label_end].strip():
             state.md.inline.tokenize(state)
         else:
-            add_html(state, escaped(address))  # There would be nothing to see.
+            add_html(state, escaped(address))  # Otherwise, the link would be invisible.
         state.linkLevel -= 1
         state.push("link_close", "a", -1)
         state.posMax = maximum
@@ -88,8 +88,8 @@ def link(state: StateInline, silent: bool) -> bool:
 
 
 def link_target(state: StateInline, bracket: int) -> tuple[str, str | None, int, int] | None:
-    """Return URL, title, end of the text, and end of the link whose text begins at the bracket,
-    or None."""
+    """Return the URL, the title, the end of the text, and the end of the link whose text begins at
+    the bracket; None if there's no link."""
     label_end = delimiters_of(state).closing.get(bracket)
     if label_end is None or label_end >= state.posMax:
         return None
@@ -103,7 +103,8 @@ def link_target(state: StateInline, bracket: int) -> tuple[str, str | None, int,
 
 
 def address(state: StateInline, silent: bool) -> bool:
-    """A bare URL with a scheme. The rule runs at the colon, when the scheme is pending text."""
+    """Parse a bare URL with a scheme. The rule runs at the colon, when the scheme is pending
+    text."""
     if silent or state.linkLevel or not state.src.startswith("://", state.pos):
         return False
     begin = max(0, state.pos - 6)
@@ -123,14 +124,14 @@ def address(state: StateInline, silent: bool) -> bool:
 
 
 def bare(context: RenderContext, href: str, text: str) -> str:
-    """A link whose text is its URL."""
+    """Return a link whose text is its URL."""
     context.has_link = True
     return element("a", {"href": href}, escaped(text))
 
 
 def trimmed(text: str) -> str:
-    """Remove a sentence's punctuation from a URL's end. Closing brackets stay if they are opened
-    in it."""
+    """Remove a sentence's punctuation from a URL's end. Closing brackets stay if they're opened in
+    the URL."""
     surplus = {
         closing: text.count(closing) - text.count(opening) for closing, opening in _PAIRS.items()
     }
@@ -166,7 +167,7 @@ def addresses(text: str) -> list[LinkMatch]:
 
 
 def hosts(context: RenderContext, text: str) -> list[Token | str] | None:
-    """Link hosts and email addresses in the text. Returns None without any."""
+    """Link hosts and email addresses in the text. Return None without links."""
     if _DOT_INSIDE.search(text) is None:
         return None
     parts: list[Token | str] = []
@@ -193,22 +194,23 @@ def hosts(context: RenderContext, text: str) -> list[Token | str] | None:
 logger = logging.getLogger("tertulia.markup")
 
 MAX_LINKS: Final = 200
-"""Links by linkifiers in one piece of text."""
+"""The most links by linkifiers in one piece of text."""
 MAX_MATCHES: Final = 1000
-"""Matches tried in one piece of text, including overlapping ones."""
+"""The most matches that are tried in one piece of text, including overlapping ones."""
 
 
 _SET_SIZE: Final = 50
-"""Linkifiers searched together. More would take too long to compile in one step."""
+"""Linkifiers that are searched together. More would take too long to compile in one step."""
 _KEPT: Final = 1000
-"""Compiled patterns in the cache, so that changing one linkifier doesn't affect the others."""
+"""Compiled patterns in the cache. It's large so that changing one linkifier doesn't affect the
+others."""
 
 
 class _Linkifiers(Struct, frozen=True):
     """An organization's linkifiers in order."""
 
     version: int
-    """Of the table."""
+    """The version of the table of linkifiers."""
     defined: tuple[Linkifier, ...]
     sets: tuple[tuple[str, ...], ...]
     """Patterns in groups of `_SET_SIZE`."""
@@ -222,7 +224,7 @@ class _Linkifiers(Struct, frozen=True):
 
 
 _last: _Linkifiers | None = None
-"""A cache of one, because linkifiers seldom change."""
+"""A cache of one, because linkifiers rarely change."""
 
 
 def _linkifiers(state: State) -> _Linkifiers:
@@ -238,11 +240,11 @@ def _linkifiers(state: State) -> _Linkifiers:
 
 @lru_cache(maxsize=_KEPT // _SET_SIZE)
 def _search_set(patterns: tuple[str, ...]) -> Any:
-    """Compile a search for any of the patterns, or return None if they are too complex together
-    and must be tried one by one."""
+    """Compile a search for any of the patterns, or return None if they're too complex together and
+    must be tried individually."""
     import re2  # type: ignore[import-untyped]  # it comes without types
 
-    search = re2.Set.SearchSet(options())
+    search = re2.Set.SearchSet(pattern_options())
     try:
         for pattern in patterns:
             search.Add(pattern)
@@ -254,20 +256,20 @@ def _search_set(patterns: tuple[str, ...]) -> Any:
 
 @lru_cache(maxsize=_KEPT)
 def _between_words(pattern: str) -> Any:
-    """Compile a search for the pattern outside of words, as group 1. Returns None if it is too
+    """Compile a search for the pattern outside of words, as group 1. Return None if it's too
     complex, which `domain.organization.linkifiers` now refuses."""
     import re2
 
     try:
-        return re2.compile(between_words(pattern), options())
+        return re2.compile(between_words(pattern), pattern_options())
     except re2.error:
         logger.warning("ignoring a linkifier whose pattern is too complex: %s", pattern)
         return None
 
 
 async def compile_linkifiers(state: State, text: str) -> None:
-    """Compile what `linkifier_matches` needs for the text, in one turn of the event loop each,
-    because 200 patterns take 0.5 s."""
+    """Compile the patterns that `linkifier_matches` needs for the text, each in one turn of the
+    event loop, because 200 patterns take 0.5 s."""
     if not len(state.linkifiers):
         return
     linkifiers, misses = _linkifiers(state), _compilations()
@@ -279,7 +281,7 @@ async def compile_linkifiers(state: State, text: str) -> None:
         pattern = _between_words(linkifiers.defined[index].pattern)
         if misses != (misses := _compilations()):
             if pattern is not None:
-                pattern.search(text)  # RE2 compiles a part of it only for the first match.
+                pattern.search(text)  # RE2 compiles a part of it only at the first match.
             await asyncio.sleep(0)
 
 
@@ -289,8 +291,8 @@ def _compilations() -> int:
 
 
 def linkifier_matches(state: State, text: str) -> list[LinkMatch]:
-    """Return the links that linkifiers make, by position. If two overlap, the earlier linkifier
-    wins."""
+    """Return the links that linkifiers make, by position. If two overlap, the linkifier with higher
+    precedence wins."""
     if not len(state.linkifiers):
         return []
     linkifiers = _linkifiers(state)
@@ -331,14 +333,14 @@ def _of_one(pattern: Any, text: str) -> Iterator[Any]:
 
 
 def _url(template: str, match: Any) -> str | None:
-    import uritemplate  # Only where there are linkifiers.
+    import uritemplate  # Imported only if there are linkifiers.
 
     groups = {name: value or "" for name, value in match.groupdict().items()}
     return safe(uritemplate.expand(template, groups))
 
 
 def with_linkifiers(context: RenderContext, text: str) -> list[Token | str] | None:
-    """Link what linkifiers match. Returns None without any."""
+    """Link the texts that linkifiers match. Return None without matches."""
     linked = linkifier_matches(context.state, text)
     if not linked:
         return None
@@ -354,7 +356,7 @@ def with_linkifiers(context: RenderContext, text: str) -> list[Token | str] | No
 
 
 def topic_links(state: State, topic: str) -> list[tuple[str, str]]:
-    """Return text and URL of the links in a topic's name, by position."""
+    """Return the text and the URL of the links in a topic's name, by position."""
     linked = addresses(topic)
     linked.extend(
         match

@@ -14,7 +14,7 @@ from markdown_it.rules_inline import newline
 from markdown_it.token import Token
 
 from tertulia.markup import blocks, code, emoji, inline, links, mentions, previews, times
-from tertulia.markup.context import RenderContext, Steps, at_once, environment
+from tertulia.markup.context import RenderContext, Steps, environment, run_steps
 from tertulia.markup.elements import element, escaped_text, open_tag
 from tertulia.markup.external_media import ExternalMedia
 from tertulia.markup.former_names import FormerNames
@@ -189,8 +189,8 @@ def with_links_and_emoji(context: RenderContext, tokens: Sequence[Token]) -> Ste
 def _add_split(
     tokens: list[Token], context: RenderContext, token: Token, finders: Sequence[Finder]
 ) -> None:
-    """Add the token, or what the first matching finder makes of it. Later finders split the
-    remaining text."""
+    """Add the token, or the tokens that the first matching finder makes of it. Later finders split
+    the remaining text."""
     for number, find in enumerate(finders, start=1):
         parts = find(context, token.content)
         if parts is None:
@@ -223,12 +223,12 @@ RULES_BY_SIGN: Final[Mapping[str, Sequence[RuleFuncInlineType]]] = {
 _AFTER_INLINE: Final = ("balance_pairs", "strikethrough", "emphasis", "fragments_join")
 _MAX_NESTING: Final = 100
 ONE_STEP: Final = 1000
-"""Characters that take at most about `STEP_SECONDS`, whatever they are."""
+"""The length of a text that takes at most about `STEP_SECONDS`, whatever its characters are."""
 STEP_SECONDS: Final = 0.005
-"""How long rendering holds the event loop before others get a turn."""
+"""How long rendering uses the event loop before other tasks get a turn."""
 MAX_HTML: Final = 131_072
-"""Bytes of a message's HTML. A longer message is rendered without emoji, formulas, and
-highlighting, or else as plain text."""
+"""The largest HTML of a message, in bytes. A larger one is rendered again without emoji, formulas,
+and highlighting, or else as plain text."""
 _LINE_BREAK: Final = open_tag("br") + "\n"
 
 
@@ -248,9 +248,9 @@ class Markdown:
         content: str,
         known: Mapping[str, LinkPreview | None] | None = None,
     ) -> Rendered:
-        """Render like `render`, but have a worker render code and formulas, and give others a turn
-        every `STEP_SECONDS`. Texts of at most `ONE_STEP` characters take no turns, so on a busy
-        machine, too, short messages are sent in the order of their requests."""
+        """Render like `render`, but let a worker render code and formulas, and give other tasks a
+        turn every `STEP_SECONDS`. Texts of at most `ONE_STEP` characters don't take turns, so that
+        even on a busy machine, short messages are sent in the order of their requests."""
         await links.compile_linkifiers(command.state, content)
         expensive = ExpensiveParts(to_render=PartsToRender())
         steps = self._steps(self._context(command, known, expensive), content)
@@ -276,11 +276,11 @@ class Markdown:
         known: Mapping[str, LinkPreview | None] | None = None,
         names: FormerNames | None = None,
     ) -> Rendered:
-        """Implements `Renderer.render`."""
+        """Implement `Renderer.render`."""
         expensive = ExpensiveParts(in_place=self._in_place)
         context = self._context(command, known, expensive)
         context.names = names
-        return at_once(self._steps(context, content))
+        return run_steps(self._steps(context, content))
 
     def _context(
         self,
@@ -349,7 +349,7 @@ class Markdown:
 
 
 def _size(html: str) -> int:
-    """Bytes, including surrogates that UTF-8 doesn't allow."""
+    """Return the number of bytes, including surrogates that UTF-8 doesn't allow."""
     return len(html.encode("utf-8", "surrogatepass"))
 
 

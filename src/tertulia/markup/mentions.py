@@ -16,7 +16,7 @@ from tertulia.model.groups import SystemGroup, UserGroup
 _CHANNEL_WILDCARDS: Final = frozenset({"all", "everyone", "channel", "stream"})
 _TOPIC_WILDCARD: Final = "topic"
 _BEFORE: Final = frozenset("'\"({[/<")
-"""Characters that may precede a mention, besides white space."""
+"""Characters that may precede a mention, in addition to white space."""
 _MENTION: Final = re.compile(r"@(_?)(?:\*\*([^*\n]+)\*\*|\*([^*\n]+)\*(?!\*))")
 _LABELS: Final = {
     SystemGroup.NOBODY: "Nobody",
@@ -32,7 +32,8 @@ _LABELS: Final = {
 
 
 def mention(state: StateInline, silent: bool) -> bool:
-    """`@**name**`, `@**name|17**`, `@*group*`; silent with an underscore after the `@`."""
+    """Parse `@**name**`, `@**name|17**`, or `@*group*`. An underscore after the `@` makes it
+    silent."""
     if state.src[state.pos] != "@":
         return False
     if state.pos and not _may_precede(state.src[state.pos - 1]):
@@ -77,7 +78,7 @@ def _person(context: RenderContext, name: str, quiet: bool) -> str | None:
 
 
 def _named(context: RenderContext, name: str) -> tuple[int, str] | None:
-    """Return the ID and name of the user of `Name`, `Name|17`, or `|17` if the author may know of
+    """Return the ID and name of the user in `Name`, `Name|17`, or `|17` if the author can see
     them."""
     state = context.state
     full_name, bar, number = name.rpartition("|")
@@ -152,8 +153,8 @@ _AT_MESSAGE: Final = re.compile(r"(.*)@([0-9]{1,15})", re.DOTALL)
 
 
 def channel_link(state: StateInline, silent: bool) -> bool:
-    """`#**channel**`, `#**channel>topic**`, `#**channel>topic@17**`, for channels that the
-    author may know of."""
+    """Parse `#**channel**`, `#**channel>topic**`, or `#**channel>topic@17**`, for channels that the
+    author can see."""
     if state.src[state.pos] != "#":
         return False
     match = _LINK.match(state.src, state.pos, state.posMax)
@@ -173,7 +174,7 @@ def channel_link(state: StateInline, silent: bool) -> bool:
 
 
 def _channel_named(context: RenderContext, name: str) -> Channel | None:
-    """Return the channel, called as the text calls it, if the author may know of it."""
+    """Return the channel, with the name that the text has for it, if the author can see it."""
     if context.names is not None:
         channel_id, called = context.names.channels.get(name.casefold(), (0, ""))
         known = context.state.channels.get(channel_id)

@@ -17,7 +17,7 @@ from tertulia.model.attachments import Attachment, ImageInfo
 from tertulia.state.state import State
 
 MAX_PREVIEWS: Final = 24
-"""A message with more linked media has no previews."""
+"""The number of linked media above which a message has no previews."""
 _ADDRESS: Final = "/user_uploads/"
 _VIDEO: Final = frozenset({"video/mp4", "video/webm", "video/quicktime"})
 _AUDIO: Final = frozenset(
@@ -38,7 +38,7 @@ def attachment_at(state: State, href: str) -> Attachment | None:
 
 
 def image(state: StateInline, silent: bool) -> bool:
-    """`![text](/user_uploads/…)`: an uploaded image in the text. Other URLs become links."""
+    """Parse `![text](/user_uploads/…)`, an uploaded image in the text. Other URLs become links."""
     if not state.src.startswith("![", state.pos) or state.linkLevel:
         return False
     result = link_target(state, state.pos + 1)
@@ -93,7 +93,7 @@ def _thumbnail(href: str, picture: ImageInfo) -> str:
 
 
 def with_audio_players(context: RenderContext, tokens: list[Token]) -> list[Token]:
-    """Replace links to uploaded audio files by players."""
+    """Replace links to uploaded audio files with players."""
     result: list[Token] = []
     skipping = False
     for token in tokens:
@@ -132,7 +132,7 @@ class _Link:
 
 
 def with_previews(context: RenderContext, tokens: list[Token]) -> list[Token]:
-    """Add previews after blocks that link something that can be shown."""
+    """Add previews after blocks with links that can be shown."""
     linked = _previewed(context, tokens)
     if not 0 < len({link.href for links in linked.values() for link in links}) <= MAX_PREVIEWS:
         return tokens
@@ -208,7 +208,8 @@ def _can_show(context: RenderContext, link: _Link) -> bool:
 
 
 def _kinds_shown(context: RenderContext, href: str) -> frozenset[Kind]:
-    """Return how a link to another server is shown: as media, as a page to fetch, or both."""
+    """Return the ways in which a link to another server is shown: as media, as a page to fetch, or
+    both."""
     if context.realm is None or context.external_media.proxy_address is None:
         return frozenset()
     kind = external_media.kind_of(href)
@@ -224,7 +225,7 @@ def _kinds_shown(context: RenderContext, href: str) -> frozenset[Kind]:
 
 
 def _is_alone(context: RenderContext, token: Token, links: list[_Link]) -> bool:
-    """Return whether the text is just a bare URL that the preview replaces."""
+    """Return whether the text is just a bare URL, which the preview replaces."""
     if len(token.children or ()) != 1 or not links[0].bare:
         return False
     if attachment_at(context.state, links[0].href) is not None:

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 class Renderer:
     """Renders messages. `site` is the server's own URL, and links to it become relative.
-    `external_media` says what is shown of other servers: nothing by default.
+    `external_media` decides which media of other servers are shown; by default, none.
 
     With `in_place`, code and formulas are rendered in this process without limits, for trusted
-    text. Otherwise they are plain text unless `rendered` was called before.
+    text. Otherwise, they're plain text unless `rendered` was called before.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Renderer:
         content: str,
         known: Mapping[str, LinkPreview | None] | None = None,
     ) -> Rendered:
-        """Render like `render`, in steps between which others run. A worker renders code and
+        """Render like `render`, in steps between which other tasks run. A worker renders code and
         formulas, which `render` then finds in the cache."""
         return await self._markdown.rendered(context, content, known)
 
@@ -52,7 +52,7 @@ class Renderer:
         known: Mapping[str, LinkPreview | None] | None = None,
         names: FormerNames | None = None,
     ) -> Rendered:
-        """Render content by the context's actor. Every input renders; anything that isn't markup
-        is text. `known` has the previews of fetched pages, `names` what the names in an older text
-        meant."""
+        """Render content as the context's actor. Every input renders: text that isn't markup is
+        plain. `known` has the previews of fetched pages, and `names` the objects that names in an
+        older text referred to."""
         return self._markdown.render(context, content, known, names)

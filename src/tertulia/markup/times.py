@@ -18,7 +18,7 @@ _UNIX: Final = re.compile(r"-?[0-9]{1,12}(?:\.[0-9]{1,6})?")
 _DAYS: Final = ("%b %d %Y", "%B %d %Y", "%d %b %Y", "%d %B %Y", "%Y/%m/%d", "%Y-%m-%d")
 _HOURS: Final = ("", " %I:%M %p", " %I %p", " %H:%M", " %H:%M:%S", " %I:%M:%S %p")
 _FORMS: Final = tuple(day + hour for day, hour in product(_DAYS, _HOURS))
-"""Accepted formats besides ISO 8601 and that of emails, without commas."""
+"""Accepted formats without commas, in addition to ISO 8601 and the format of emails."""
 _ORDINAL: Final = re.compile(r"\b([0-9]{1,2})(?:st|nd|rd|th)\b(?: of\b)?", re.IGNORECASE)
 _NOISE: Final = re.compile(
     r",|\bat\b|\b(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\b", re.IGNORECASE
@@ -74,7 +74,7 @@ _ABBREVIATED: Final[Mapping[str, float]] = {
 
 
 def time(state: StateInline, silent: bool) -> bool:
-    """`<time:2024-03-07T15:00:00-08:00>`. Anything that isn't a time is text."""
+    """Parse `<time:2024-03-07T15:00:00-08:00>`. An invalid time stays as text."""
     if state.src[state.pos] != "<":
         return False
     match = _TIME.match(state.src, state.pos, state.posMax)
@@ -89,7 +89,7 @@ def time(state: StateInline, silent: bool) -> bool:
 
 
 def read(text: str) -> datetime | None:
-    """Parse a time. Returns UTC, or None."""
+    """Parse a time. Return it in UTC, or None."""
     text = text.strip()
     try:
         if _UNIX.fullmatch(text):
@@ -105,9 +105,9 @@ def read(text: str) -> datetime | None:
         return None
 
 
-def _utc(found: datetime) -> datetime:
-    """Convert to UTC, which is assumed without a zone."""
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+def _utc(value: datetime) -> datetime:
+    """Convert to UTC. Times without a time zone are in UTC."""
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 def _zone(name: str) -> tzinfo | None:
@@ -118,7 +118,7 @@ def _zone(name: str) -> tzinfo | None:
         return None
     try:
         return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):  # None such; no name; a directory of them.
+    except (KeyError, ValueError, OSError):  # Unknown, an invalid name, or a directory of zones.
         return None
 
 

@@ -1,8 +1,8 @@
-"""Rendering of code and formulas by a worker, because they can take long.
+"""Rendering code and formulas in a worker, because they can take long.
 
-Rendering first collects these parts. `prepare` has a worker render them within a time limit, and
-caches their HTML. A part that took too long is cached as plain text and not tried again while it is
-in the cache.
+Rendering first collects these parts. `prepare` lets a worker render them within a time limit, and
+caches their HTML. A part that took too long is cached as plain text, and isn't tried again while
+it's in the cache.
 """
 
 import logging
@@ -27,21 +27,21 @@ from tertulia.workers import (
 logger = logging.getLogger("tertulia.markup")
 
 MAX_CACHED: Final = 16 * 1024 * 1024
-"""Characters per cache."""
+"""The most characters per cache."""
 MAX_CODE_SECONDS: Final = 0.4
-"""CPU time for all code of a message. A usual block takes a hundredth of it, but some grammars
+"""CPU time for all code of a message. A usual code block takes a hundredth of it, but some grammars
 take exponential time for crafted code."""
 MAX_FORMULA_SECONDS: Final = 1.0
 """CPU time for all formulas of a message."""
 MAX_FORMULA_SIZE: Final = 131_072
-"""Characters of HTML of all formulas of a message."""
+"""The most characters of HTML of all formulas of a message."""
 MAX_WAIT: Final = 5.0
-"""Seconds that a message waits for its code, and then for its formulas, on a busy server."""
+"""How long a message waits for its code, and then for its formulas, on a busy server."""
 
 MAX_LOST: Final = 3
 LOST_SECONDS: Final = 600.0
-"""A language that made workers end `MAX_LOST` times within this many seconds isn't highlighted
-until these have passed."""
+"""If code of a language ended workers `MAX_LOST` times in this period, the language isn't
+highlighted until the period is over."""
 
 
 class Code(NamedTuple):
@@ -52,7 +52,7 @@ class Code(NamedTuple):
 
 
 class Formula(NamedTuple):
-    """A TeX formula, and whether it is a block."""
+    """A TeX formula, and whether it's a block."""
 
     tex: str
     display: bool
@@ -104,14 +104,14 @@ TYPESET: Final[WorkerTask[str | None]] = WorkerTask(
 
 @dataclass
 class PartsToRender:
-    """A message's code and formulas that aren't cached."""
+    """The code and formulas of a message that aren't cached."""
 
     codes: list[Code] = field(default_factory=list)
     formulas: list[Formula] = field(default_factory=list)
 
 
 async def prepare(to_render: PartsToRender) -> None:
-    """Have a worker render the parts within a message's limits, and cache the HTML."""
+    """Let a worker render the parts within a message's limits, and cache the HTML."""
     await _prepare(to_render.codes, code_cache, HIGHLIGHT, MAX_CODE_SECONDS, _plain_code)
     await _prepare(to_render.formulas, formula_cache, TYPESET, MAX_FORMULA_SECONDS, _plain_formula)
 
@@ -143,11 +143,12 @@ async def _prepare(
 
 
 class LostLanguages:
-    """Languages that are paused because their code made several workers end."""
+    """Languages that aren't highlighted for a while, because their code made several workers
+    end."""
 
     def __init__(self) -> None:
         self._lost: dict[str, list[float]] = {}
-        """Times of the newest losses, by name of the language."""
+        """The times of the newest losses, by name of the language."""
 
     def note(self, name: str) -> None:
         """Record that code of the language ended a worker."""
@@ -178,11 +179,11 @@ class ExpensiveParts:
     """Renders a message's code and formulas: from the caches, in place, or as plain text."""
 
     in_place: bool = True
-    """Whether to render in this process what isn't cached, for trusted text."""
+    """Whether to render parts that aren't cached in this process, for trusted text."""
     to_render: PartsToRender | None = None
-    """Collects what isn't cached, for `prepare`."""
+    """Collects the parts that aren't cached, for `prepare`."""
     room: int = MAX_FORMULA_SIZE
-    """Characters of HTML left for formulas."""
+    """The characters of HTML that are left for formulas."""
     is_plain: bool = False
     """Whether to leave everything as plain text."""
 
@@ -201,7 +202,7 @@ class ExpensiveParts:
         return _plain_code(part)
 
     def formula(self, tex: str, *, display: bool) -> str | None:
-        """Return the formula as HTML, or None if it is invalid."""
+        """Return the formula as HTML, or None if it's invalid."""
         part = Formula(tex, display)
         if self.is_plain or self.room <= 0:
             return _plain_formula(part)

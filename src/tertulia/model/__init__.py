@@ -1,1 +1,1 @@
-"""The nouns: plain typed records, no I/O."""
+"""The nouns: plain typed records without I/O."""

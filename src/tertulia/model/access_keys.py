@@ -1,5 +1,5 @@
-"""Access keys: keys with which devices, programs, and agents act for a person, and can do less than
-they can."""
+"""Access keys, with which devices, programs, and agents act for a person, with fewer rights than
+the person."""
 
 from enum import StrEnum
 
@@ -10,18 +10,18 @@ from tertulia.model.numbers import UnixSeconds
 
 
 class Reach(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an access key can reach of what its owner can. Anything else is denied."""
+    """The part of its owner's access that an access key has. Anything else is denied."""
 
     may_write: bool = False
-    """Whether it can work with messages: send, edit its owner's, react, mark, draft, and follow
-    topics. An agent (`/mcp`) edits only what it wrote."""
+    """Whether it can send and edit messages, react, mark messages, save drafts, and follow topics.
+    An agent (`/mcp`) can edit only messages that it sent."""
     channel_ids: tuple[int, ...] | None = ()
     """The channels that it can see, ascending; None for all that its owner sees."""
     directs: bool = False
     """Whether it can read its owner's direct messages."""
 
     def reaches(self, channel_id: int | None) -> bool:
-        """Whether it can access that channel, or direct messages (None)."""
+        """Whether it can access this channel, or direct messages (None)."""
         if channel_id is None:
             return self.directs
         return self.channel_ids is None or channel_id in self.channel_ids
@@ -33,21 +33,22 @@ class Reach(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class KeyAccess(StrEnum):
-    """What a key can do with what it sees."""
+    """The operations that a key allows on the data it can access."""
 
     READ = "read"
     SEND = "send"
-    """Read, and work with messages: send, edit, react, mark, draft."""
+    """Reading, and sending and editing messages, reacting, marking, and saving drafts."""
     FULL = "full"
-    """Everything but managing keys, sessions, and whatever else decides who can sign in."""
+    """Everything except managing keys, sessions, and other ways to sign in."""
 
 
 class AccessKey(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A key of a device, a program, or an agent, stored as a digest only: the key is shown once."""
+    """A key of a device, a program, or an agent. Only its digest is stored, so the key is shown
+    only once."""
 
     id: int
     user_id: int
-    """The owner, for whom it acts."""
+    """The account that the key acts for."""
     name: str
     digest: str
     """SHA-256 of the key in hexadecimal. Requests are looked up by it."""
@@ -59,15 +60,15 @@ class AccessKey(Struct, frozen=True, kw_only=True, omit_defaults=True):
     used_from: str = ""
     """The network address of that use; empty if unknown."""
     is_full: bool = False
-    """Whether it can also change what isn't sending."""
+    """Whether it can also change settings and other things besides messages."""
     opens_api: bool = False
-    """Whether it is accepted wherever its owner's API key is. Agents' keys are accepted only at
+    """Whether it's accepted wherever its owner's API key is. Agents' keys are accepted only at
     `/mcp`."""
     expires_at: int = 0
     """UNIX seconds; 0 for never."""
     is_of_client: bool = False
-    """Whether it was made for a client that signed in. The least recently used of these makes room
-    for another."""
+    """Whether it was created for a client that signed in. If the account has too many keys, the
+    least recently used of these is revoked."""
 
     @property
     def access(self) -> KeyAccess:
@@ -90,7 +91,7 @@ class AccessKeyMade(Change, frozen=True, tag="agent_key_made"):
 
 
 class AccessKeyUsed(Change, frozen=True, tag="agent_key_used"):
-    """A key was used after a break. `at` is in UNIX seconds."""
+    """A key was used for the first time in a while. `at` is in UNIX seconds."""
 
     key_id: int
     at: int

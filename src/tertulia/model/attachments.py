@@ -11,7 +11,7 @@ from tertulia.model.change import Change
 from tertulia.model.numbers import UnixSeconds
 
 ADDRESS = "/user_uploads/"
-"""The path of files below the server's URL."""
+"""The prefix of files' paths."""
 SHOWN: Final = frozenset(
     {
         "application/pdf",
@@ -34,15 +34,15 @@ def key_in(path: str) -> str:
 
 
 def linked_paths(content: str) -> Iterator[Sequence[str]]:
-    """Yield, for each link to a file in a text, the paths that it may mean, the likeliest first. A
-    full stop may follow it, and some programs percent-encode it."""
+    """Yield, for each link to a file in a text, the paths that it may refer to, the most likely
+    first. A period may follow the link, and some programs percent-encode it."""
     if ADDRESS in content:
         for path in _LINKED.findall(content):
             yield tuple(dict.fromkeys((path, path.rstrip("."), unquote(path))))
 
 
 class ImageInfo(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Size of an image as it's shown, upright."""
+    """The size of an image as it's displayed, after rotation."""
 
     width: int
     """Pixels."""
@@ -64,10 +64,10 @@ class Attachment(Struct, frozen=True, kw_only=True, omit_defaults=True):
     size: int
     """Bytes."""
     media_type: str
-    """As the uploader gave it."""
+    """The media type given by the uploader."""
     created_at: UnixSeconds
     picture: ImageInfo | None = None
-    """None unless it's an image that can be shown smaller."""
+    """The size of an image that can be scaled down; None for other files."""
 
     @property
     def key(self) -> str:
@@ -76,17 +76,17 @@ class Attachment(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class AttachmentMessage(Struct, frozen=True, kw_only=True):
-    """A link from a message to a file, which its readers can open."""
+    """A link in a message to a file, which the message's readers can open."""
 
     attachment_id: int
     message_id: int
 
 
 class RemovedFile(Struct, frozen=True, kw_only=True):
-    """A file whose attachment was removed, and which may still be stored."""
+    """A file whose attachment was removed, but which may still be stored."""
 
     id: int
-    """The attachment's."""
+    """The attachment's ID."""
     path: str
 
 

@@ -5,9 +5,9 @@ from typing import Any, Literal
 from msgspec import Struct
 
 Way = Literal["session", "api_key", "access_key", "page", "directory", "command_line", "server"]
-"""How a request was authenticated: by a browser session, the account's API key, or another key.
-`page`: by nothing yet, such as a password that is being entered. `directory`: by a directory
-service's token. The operator's command line and the server's own jobs need no authentication."""
+"""How a request was authenticated: by a browser session, the account's API key, or an access key.
+`page` means not yet, such as when a password is entered, and `directory` a directory service's
+token. The operator's command line and the server's own jobs need no authentication."""
 
 
 AuditKind = Literal[
@@ -73,11 +73,11 @@ AuditKind = Literal[
     "messages_deleted",
     "file_deleted",
 ]
-"""What was done."""
+"""The kinds of recorded actions."""
 
 
 class Origin(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where something was done from."""
+    """The origin of an action."""
 
     way: Way = "server"
     address: str = ""
@@ -92,17 +92,17 @@ class Origin(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class AuditRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that was done. It has no names of people, and nothing from messages."""
+    """A recorded action. It contains no names of people, and no content of messages."""
 
     kind: str
     """An `AuditKind`, of any version."""
     at: float
     """UNIX seconds."""
     actor_id: int | None = None
-    """The account that did it; None for the server and for people who aren't signed in."""
+    """The account that acted; None for the server and for people who aren't signed in."""
     user_id: int | None = None
-    """The account that it was done to."""
+    """The account that was affected."""
     origin: Origin = Origin()
     details: dict[str, Any] = {}
-    """By name; see `state/audit_log.py`. Personal data is in `addresses`, and in `changes` of names
-    and addresses."""
+    """Details by name; see `state/audit_log.py`. Personal data is in `addresses`, and in `changes`
+    of names and addresses."""

@@ -1,4 +1,4 @@
-"""Banners: announcements of administrators at the top of the screen."""
+"""Banners: administrators' announcements at the top of the screen."""
 
 from msgspec import Struct
 

@@ -1,4 +1,4 @@
-"""People's accounts at providers of calls."""
+"""People's accounts at video call providers."""
 
 from msgspec import Struct
 
@@ -6,11 +6,11 @@ from tertulia.model.change import Change
 
 
 class CallAccount(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A person's account at Zoom."""
+    """A person's Zoom account."""
 
     user_id: int
     sealed: str
-    """Its tokens, encrypted."""
+    """The encrypted tokens."""
 
 
 class CallAccountConnected(Change, frozen=True, tag="call_account_connected"):

@@ -1,8 +1,8 @@
-"""All changes, and entries of the log.
+"""All changes, and entries of the log. A change is a fact in the past tense.
 
-A change is a fact in the past tense. Folding it needs only the state before it. It may be projected
-later, from a later state, so it contains what can't be derived then, such as users who gained or
-lost sight of a channel. Changes are declared with their nouns, and imported from here.
+Folding a change needs only the state before it. It may be projected later, from a later state, so
+it contains everything that can't be derived then, such as users who gained or lost sight of a
+channel. Changes are declared with their nouns, and imported from here.
 """
 
 from typing import TYPE_CHECKING, Union
@@ -45,8 +45,8 @@ else:
     """A union, so that it can be decoded."""
 
 OnMessage = ReactionAdded | ReactionRemoved | SubmessageAdded | MessagePinned | MessageUnpinned
-"""Additions to a message, with its `place`. In an entry that is read from the database, `gone` and
-`moved_to` say what has happened to the message since."""
+"""Changes that add to a message, or undo that. In an entry that is read from the database, `gone`
+and `moved_to` say what has happened to the message since."""
 
 
 class Entry(Struct, frozen=True):

@@ -11,7 +11,7 @@ from tertulia.model.numbers import UnixSeconds
 
 
 class TopicsPolicy(Enum):
-    """Whether messages need a topic."""
+    """Whether messages in the channel need a topic."""
 
     INHERIT = "inherit"
     ALLOW_EMPTY = "allow_empty_topic"
@@ -35,15 +35,16 @@ class Channel(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     history_public: bool = True
     """Whether new subscribers can read older messages."""
     retention_days: int | None = None
-    """None uses the organization's; -1 keeps messages forever."""
+    """Days for which messages are kept. None uses the organization's setting; -1 keeps messages
+    forever."""
     topics_policy: TopicsPolicy = TopicsPolicy.INHERIT
     folder_id: int | None = None
     first_message_id: int | None = None
     last_message_at: int | None = None
-    """UNIX seconds of the newest message, at most one day behind."""
+    """The time of the newest message in UNIX seconds, at most one day behind."""
     read_until: int = 0
-    """Messages up to this one count as read by everyone: the last one before the channel was
-    archived."""
+    """The last message before the channel was archived. Messages up to it count as read by
+    everyone."""
     is_recently_active: bool = True
     can_add_subscribers_group: GroupSetting = SystemGroup.NOBODY.value
     can_administer_channel_group: GroupSetting = SystemGroup.NOBODY.value
@@ -72,7 +73,7 @@ class Subscription(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     began: int = 0
     """The log's entry that began the present (or last) subscription."""
     color: str
-    """`#rrggbb` in lower case."""
+    """`#rrggbb` in lowercase."""
     is_muted: bool = False
     pin_to_top: bool = False
     desktop_notifications: bool | None = None
@@ -88,12 +89,12 @@ class Subscription(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
 
     @property
     def since(self) -> int:
-        """The newest message ID before the present subscription (if active)."""
+        """The newest message ID before the present subscription, if it's active."""
         return self.spans[-1][0]
 
     def covers(self, message_id: int) -> bool:
         """Whether the user was subscribed when the message was sent."""
-        # No generator, for speed: called for each message of a page.
+        # A loop is faster than a generator: this is called for each message of a page.
         for after, until in reversed(self.spans):
             if after < message_id and (until is None or message_id <= until):
                 return True
@@ -107,13 +108,13 @@ class Topic(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     key: str
     """The case-folded name, for comparison."""
     name: str
-    """As its newest message spells it; empty for the general chat."""
+    """The name as its newest message spells it; empty for the general chat."""
     last_message_id: int
     message_count: int
 
 
 def topic_key(name: str) -> str:
-    """Return what all spellings of a topic have in common."""
+    """Return the key that all spellings of a topic share."""
     return name.casefold()
 
 

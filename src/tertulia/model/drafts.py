@@ -30,7 +30,7 @@ class SavedDraft(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Snippet(Struct, frozen=True, kw_only=True):
-    """A text that its owner uses again and again."""
+    """A text that its owner reuses."""
 
     id: int
     user_id: int
@@ -51,8 +51,8 @@ class DraftChanged(Change, frozen=True, tag="draft_changed"):
 
 
 class DraftDeleted(Change, frozen=True, tag="draft_deleted"):
-    """A draft was deleted. `unsynchronized` means that its author turned syncing drafts off, and
-    clients know that from the setting."""
+    """A draft was deleted. `unsynchronized` means that its author turned draft syncing off, which
+    clients know from the setting."""
 
     user_id: int
     draft_id: int

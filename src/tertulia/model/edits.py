@@ -11,24 +11,24 @@ from tertulia.model.reactions import Reaction
 
 
 class TopicMove(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A move that was allowed as a whole and is made in batches, newest messages first."""
+    """A move that was allowed as a whole, and happens in batches, newest messages first."""
 
     id: int
     user_id: int
     anchor_id: int
-    """The message by which it was requested."""
+    """The message that was named in the request."""
     channel_id: int
     topic: str
     new_channel_id: int
     new_topic: str
     propagation: Propagation
     ranges: tuple[tuple[int, int], ...]
-    """The topic's messages with after < id <= until of one of these, ascending. If it `respells`,
-    those that are left."""
+    """Ranges of the topic's messages with after < id <= until, ascending. If it `respells` them,
+    the ranges of those that are left."""
     count: int
-    """Messages when it began."""
+    """The number of messages when the move began."""
     is_whole: bool
-    """Whether they were all messages of the topic."""
+    """Whether the move includes all messages of the topic."""
     tell_old: bool = False
     tell_new: bool = True
     has_begun: bool = False
@@ -38,14 +38,14 @@ class TopicMove(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def last_id(self) -> int:
-        """The newest message when it began."""
+        """The newest message when the move began."""
         return self.ranges[-1][1]
 
     @property
     def respells(self) -> bool:
-        """Whether the messages stay in their topic and only spell it differently afterwards."""
-        here = (self.channel_id, topic_key(self.topic))
-        return here == (self.new_channel_id, topic_key(self.new_topic))
+        """Whether the messages stay in their topic, and only its spelling changes."""
+        place = (self.channel_id, topic_key(self.topic))
+        return place == (self.new_channel_id, topic_key(self.new_topic))
 
     def before(self, message_id: int) -> tuple[tuple[int, int], ...]:
         """Return the part of the ranges with lower IDs."""
@@ -57,7 +57,7 @@ class TopicMove(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 Groups = tuple[tuple[IdRanges, tuple[int, ...]], ...]
-"""Pairs of messages and the users they concern, ascending."""
+"""Pairs of messages and the users whom they concern, ascending."""
 
 
 class MessageEdited(Change, frozen=True, tag="message_edited"):
@@ -150,13 +150,14 @@ class MessagesMoved(Change, frozen=True, tag="messages_moved"):
     read_by: tuple[int, ...] = ()
     mentioned: Groups = ()
     mentions_all: bool = False
-    """Whether the anchor, after the move, mentions everyone who received it."""
+    """Whether the anchor mentions everyone who received it, after the move."""
     new_to: Groups = ()
-    """Subscribers of the new channel who couldn't read them in the old one."""
+    """Subscribers of the new channel who couldn't read the messages in the old one."""
     arrivals: tuple[Arrival, ...] = ()
     """The newest messages that are new to someone, ascending."""
     to_public_history: bool = False
-    """Whether they moved to another channel whose subscribers can read its whole history."""
+    """Whether the messages moved to another channel whose subscribers can read its whole
+    history."""
     moved_on: tuple[tuple[int | None, bytes], ...] = ()
     whole_topic: bytes = b""
     """All messages of a renamed topic, as a serialized bitmap."""

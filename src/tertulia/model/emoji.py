@@ -1,7 +1,7 @@
 """Names of Unicode emoji.
 
 An emoji's code is its code points in lowercase hexadecimal, with at least four digits each, joined
-by hyphens, without the variation selector FE0F. Skin tones have no codes of their own.
+by hyphens, without the variation selector FE0F. Skin tones don't have their own codes.
 """
 
 import re
@@ -19,7 +19,7 @@ _FORMER: Mapping[str, tuple[str, ...]] = {
     "1f52c": ("scientist",),
     "1f617": ("kiss",),
 }
-"""Names that older clients use, but which belong to other emoji now."""
+"""Names that older clients use, but that belong to other emoji now."""
 VARIATION = "\ufe0f"
 _SKIN_TONES = frozenset(chr(code) for code in range(0x1F3FB, 0x1F400))
 _NEITHER = re.compile(r"[^a-z0-9+_-]+")
@@ -38,7 +38,7 @@ def names_by_code() -> Mapping[str, tuple[str, ...]]:
     for code, names in every.items():
         for name in names:
             owner.setdefault(name, code)
-        if code not in map(owner.get, names):  # Others own all its names.
+        if code not in map(owner.get, names):  # Other emoji own all its names.
             names.append(f"{names[0]}_{code}")
             owner[names[-1]] = code
     return {
@@ -84,7 +84,8 @@ def _known_to_clients() -> Mapping[str, Sequence[str]]:
 
 @cache
 def _all_names() -> Mapping[str, Sequence[str]]:
-    """Return all names of each emoji in the `emoji` package, even those that others own."""
+    """Return all names of each emoji in the `emoji` package, including names that other emoji
+    own."""
     import emoji  # Slow to import.
 
     every = {

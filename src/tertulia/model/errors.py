@@ -1,8 +1,5 @@
-"""Refusals of the domain.
-
-Every refusal is a `Refused`; subclasses have what a caller needs to act on it.
-`tertulia.wire.http.errors` gives them codes, HTTP statuses, and fields.
-"""
+"""Errors of the domain. Every refusal is a `Refused`; subclasses have the data that a caller needs
+to act on it. `tertulia.wire.http.errors` gives them codes, HTTP statuses, and fields."""
 
 from typing import NamedTuple
 
@@ -20,7 +17,7 @@ class TooOften(Refused):
 
 
 class SearchTooSlow(Refused):
-    """A search takes more work than allowed."""
+    """The search takes more work than allowed."""
 
     def __init__(self) -> None:
         super().__init__("This search takes too long. Narrow it down, for example to a channel.")
@@ -28,6 +25,10 @@ class SearchTooSlow(Refused):
 
 class NotPermitted(Refused):
     """The actor's role is too low."""
+
+
+class OnlyForBots(Refused):
+    """Only bots can do this."""
 
 
 class KeyInsufficient(NotPermitted):
@@ -44,6 +45,14 @@ class NoSuchChannel(Refused):
         super().__init__(f"No {called} exists, or you don't have access to it.")
 
 
+class ChannelExists(Refused):
+    """A channel with this name exists already."""
+
+    def __init__(self, name: str) -> None:
+        self.channel_name = name
+        super().__init__(f"Channel '{name}' already exists.")
+
+
 class NotAuthenticated(Refused):
     """The request has no usable credentials."""
 
@@ -57,8 +66,8 @@ class WrongPassword(Refused):
 
 
 class SecondFactorRequired(Refused):
-    """The password is right, and a second factor is needed as well. `is_missing`: the account
-    doesn't have one, but the organization requires it."""
+    """The password is correct, and a second factor is required. `is_missing` means that the account
+    doesn't have one, although the organization requires it."""
 
     def __init__(self, *, is_missing: bool = False) -> None:
         super().__init__(
@@ -74,7 +83,7 @@ class WrongCode(Refused):
 
 
 class AccountDeactivated(Refused):
-    """The credentials are right, but the account is deactivated."""
+    """The credentials are correct, but the account is deactivated."""
 
 
 class OrganizationDeactivated(Refused):
@@ -91,7 +100,7 @@ class LastOfKind(Refused):
 
 
 class BadNarrow(Refused):
-    """A narrow term is unknown or has an invalid operand; `reason` says which."""
+    """A narrow term is unknown or has an invalid operand. `reason` explains it."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -114,31 +123,69 @@ class NoSuchItem(Refused):
 
 
 class NoSuchView(Refused):
-    """The actor has no navigation view with that address."""
+    """The actor has no navigation view with that fragment."""
 
     def __init__(self, fragment: str) -> None:
         super().__init__(f"No navigation view with the address '{fragment[:100]}' exists.")
 
 
 class ZoomNotConnected(Refused):
-    """The person's account at Zoom isn't connected, or no longer."""
+    """The person hasn't connected a Zoom account, or it's no longer connected."""
 
     def __init__(self) -> None:
-        super().__init__("Connect your account at Zoom first.")
+        super().__init__("Connect your Zoom account first.")
 
 
 class NoSuchPushToken(Refused):
-    """No device of the actor's has that token."""
+    """None of the actor's devices has that token."""
 
     def __init__(self) -> None:
         super().__init__("No device is registered with this token.")
 
 
 class PushNotOffered(Refused):
-    """The server can't send push notifications to phones."""
+    """The server doesn't send unencrypted push notifications to phones."""
 
     def __init__(self) -> None:
-        super().__init__("Push notifications aren't set up on this server.")
+        super().__init__("This server doesn't send unencrypted push notifications.")
+
+
+class PushBouncerMissing(Refused):
+    """The server has no push bouncer, so it can't send push notifications to phones."""
+
+    def __init__(self) -> None:
+        super().__init__("This server isn't set up to send push notifications to phones.")
+
+
+class NoActivePhone(Refused):
+    """The actor has no device that the push bouncer knows, or the device in question isn't one."""
+
+    def __init__(self) -> None:
+        super().__init__("None of your devices is registered for push notifications.")
+
+
+class PushBouncerFailed(Refused):
+    """The push bouncer failed or refused the request."""
+
+
+class PushBouncerUnreachable(PushBouncerFailed):
+    def __init__(self) -> None:
+        super().__init__("The push notification service can't be reached. Try again later.")
+
+
+class PushBouncerDown(PushBouncerFailed):
+    def __init__(self) -> None:
+        super().__init__("The push notification service returned an error. Try again later.")
+
+
+class PushBouncerRejects(PushBouncerFailed):
+    """The push bouncer doesn't accept this server or this organization."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The push notification service doesn't accept this server. Ask an administrator to"
+            " check its settings."
+        )
 
 
 class NoSuchQueue(Refused):
@@ -158,7 +205,7 @@ class SystemGroupRequired(Refused):
 
 
 class QuotaReached(Refused):
-    """A person has reached the setting `quota` of the organization."""
+    """A person has reached the limit in the organization's setting `quota`."""
 
     def __init__(self, quota: str, limit: int, sentence: str) -> None:
         self.quota = quota
@@ -211,15 +258,12 @@ class GroupInUse(Refused):
 
 
 class StaleExpectation(Refused):
-    """The present value isn't the one that the client expected."""
+    """The current value isn't the one that the client expected."""
 
 
 class InvitationFailed(Refused):
-    """Not everyone was invited.
-
-    `errors` has the address, the reason, and whether a deactivated account exists, for each person
-    who wasn't. `sent` means that the others were invited.
-    """
+    """Some people weren't invited. `errors` has the address, the reason, and whether a deactivated
+    account exists, for each of them. `sent` means that the others were invited."""
 
     def __init__(
         self, *, errors: list[tuple[str, str, bool]], sent: bool, daily_limit_reached: bool
@@ -244,7 +288,8 @@ class Unavailable(Exception):
 
 
 class FilesUnavailable(Unavailable):
-    """The file storage doesn't respond, or refuses. `str(error)` is for the operator."""
+    """The file storage doesn't respond, or refuses the request. `str(error)` is for the
+    operator."""
 
 
 class OutcomeUnknown(Unavailable):
@@ -275,7 +320,7 @@ class NoSuchReaction(Refused):
 
 
 class NotBeforeUpgrade(Refused):
-    """Older nodes, which are still running, couldn't read what would be written."""
+    """Older nodes are still running, and couldn't read the change."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -285,7 +330,7 @@ class NotBeforeUpgrade(Refused):
 
 
 class BadImage(Refused):
-    """The upload isn't an image that can be shown."""
+    """The upload isn't an image that can be displayed."""
 
 
 class PasswordSignInDisabled(Refused):
@@ -310,14 +355,14 @@ class TooOldToMove(Refused):
 
 
 class Conflict(Refused):
-    """What a command read has changed since: read again and retry."""
+    """Data that a command has read was changed in the meantime: read it again and retry."""
 
     def __init__(self) -> None:
         super().__init__("The messages have been changed in the meantime. Try again.")
 
 
 class UnsupportedEvent(Refused):
-    """An integration has no message for such events."""
+    """The integration has no message for this kind of event."""
 
     def __init__(self, integration: str, event: str) -> None:
         self.integration = integration
@@ -335,4 +380,4 @@ class NotJson(Refused):
 
 
 class StrangePayload(Refused):
-    """The body isn't what the integration's service sends."""
+    """The body doesn't have the format that the integration's service sends."""

@@ -9,12 +9,12 @@ from tertulia.model.numbers import UnixSeconds
 
 
 class ExportKind(Enum):
-    """What a data export has."""
+    """The kinds of data exports, by their content."""
 
     PERSON = "person"
     """The data of the person who requested it."""
     PUBLIC = "public"
-    """What every member can read."""
+    """Data that every member can read."""
     CONSENT = "full_with_consent"
     """Also private data of people who agreed to it."""
     FULL = "full_without_consent"
@@ -30,11 +30,11 @@ class DataExport(Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: ExportKind
     requested_at: UnixSeconds
     finished_at: int = 0
-    """UNIX seconds; 0 for not yet. The same for the next two."""
+    """UNIX seconds; 0 if it isn't finished. Likewise for the next two."""
     failed_at: int = 0
     deleted_at: int = 0
     reason: str = ""
-    """Why it failed."""
+    """The reason why it failed."""
     path: str = ""
     """The file's path (`store/files.py`); empty unless it's finished and not deleted."""
     size: int = 0

@@ -11,9 +11,9 @@ class Feed(Struct, frozen=True, kw_only=True, omit_defaults=True):
     url: str
     channel_id: int
     topic: str = ""
-    """Empty: the feed's title."""
+    """The topic; empty to use the feed's title."""
     has_begun: bool = False
-    """Whether it was read since it has this URL. Entries from before aren't posted."""
+    """Whether it was read since its URL was set. Entries from before aren't posted."""
     seen: tuple[str, ...] = ()
     """IDs of entries that were posted or skipped, oldest first."""
 
@@ -23,7 +23,7 @@ class FeedAdded(Change, frozen=True, tag="feed_added"):
 
 
 class FeedChanged(Change, frozen=True, tag="feed_changed"):
-    """A feed has another URL or destination. If it `begins_anew`, its present entries aren't
+    """A feed has a new URL or destination. If it `begins_anew`, its current entries aren't
     posted."""
 
     feed_id: int
@@ -34,7 +34,8 @@ class FeedChanged(Change, frozen=True, tag="feed_changed"):
 
 
 class FeedRead(Change, frozen=True, tag="feed_read"):
-    """Entries of a feed were posted or skipped. `forgotten` are IDs of older ones."""
+    """Entries of a feed were posted or skipped. `forgotten` are the IDs of old entries to
+    forget."""
 
     feed_id: int
     seen: tuple[str, ...]

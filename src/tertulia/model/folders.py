@@ -9,7 +9,7 @@ from tertulia.model.numbers import UnixSeconds
 
 
 class ChannelFolder(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A folder of channels. Everyone sees all of them."""
+    """A folder of channels, which everyone sees."""
 
     id: int
     name: str

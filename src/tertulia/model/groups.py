@@ -25,7 +25,7 @@ class SystemGroup(IntEnum):
 
 
 class Members(Struct, frozen=True):
-    """An anonymous group: the value of a permission that no single group covers."""
+    """An anonymous group: the value of a permission that isn't a single group."""
 
     direct_members: tuple[int, ...] = ()
     direct_subgroups: tuple[int, ...] = ()
@@ -36,8 +36,8 @@ GroupSetting = int | Members
 
 
 def normalized(setting: GroupSetting) -> GroupSetting:
-    """Return the setting in its normal form: sorted, without duplicates, and a single subgroup as
-    its ID."""
+    """Return the normalized setting: sorted, without duplicates, and a single subgroup as its
+    ID."""
     if isinstance(setting, int):
         return setting
     people = tuple(sorted(set(setting.direct_members)))
@@ -123,7 +123,7 @@ SYSTEM_GROUPS: tuple[UserGroup, ...] = (
         SystemGroup.EVERYONE,
     ),
 )
-"""Each group contains the next stricter one."""
+"""The system groups. Each contains the next stricter one."""
 
 
 class ChannelSight(Struct, frozen=True, kw_only=True, omit_defaults=True):

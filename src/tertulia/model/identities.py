@@ -10,7 +10,7 @@ from tertulia.model.users import Role
 
 
 class Identity(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A link between an account here and one at an identity provider."""
+    """A link between an account and a person's account at an identity provider."""
 
     id: int
     user_id: int
@@ -19,20 +19,16 @@ class Identity(Struct, frozen=True, kw_only=True, omit_defaults=True):
     subject: str
     """The provider's own, permanent ID of the person. Never an email address, which can change."""
     linked_at: UnixSeconds
-    invited_role: Role | None = None
-    """The role that the person's invitation gave, which stays until the provider gives another
-    one."""
     picture: str = ""
-    """A digest of the directory's picture that was last taken over as the avatar; empty for
-    none."""
+    """The digest of the directory's picture that last became the avatar; empty if none did."""
     avatar_version: int = 0
-    """The version of the account's avatar that this picture became."""
+    """The version of the account's avatar that has this picture."""
     is_gone: bool = False
-    """Whether the account was deactivated because the directory no longer has the person."""
+    """Whether the account was deactivated because the person was removed from the directory."""
 
 
 class ProvenIdentity(Struct, frozen=True, kw_only=True):
-    """A person as an identity provider describes them."""
+    """A person as an identity provider identifies them."""
 
     method: str
     """The name of the sign-in method."""
@@ -45,23 +41,24 @@ class ProvenIdentity(Struct, frozen=True, kw_only=True):
     """Whether the provider vouches that the address is the person's."""
     full_name: str = ""
     groups: frozenset[str] | None = None
-    """What roles and groups are mapped from; None if the provider doesn't say."""
+    """The values that roles and groups are mapped from; None if the provider doesn't send any."""
 
 
 class RecognitionRules(Struct, frozen=True, kw_only=True):
-    """How people of a sign-in method become members."""
+    """Rules for the accounts, roles, and groups of people who use a sign-in method."""
 
     title: str
-    """What people call the provider."""
+    """The provider's display name."""
     creates: bool = True
-    """Whether people without an account get one."""
+    """Whether to create accounts for people who don't have one."""
     is_public: bool = False
-    """Whether anyone can have an account at the provider. An organization that requires
-    invitations then still does."""
+    """Whether anyone can get an account at the provider. If so, invitations are still required in
+    an organization that requires them."""
     roles: Mapping[Role, str] = {}
     """The value that gives each role."""
     groups: Mapping[str, str] = {}
-    """The value that makes people members of each group, by the group's name here."""
+    """The value that makes people members of each group, by the group's name in the
+    organization."""
 
 
 class IdentityLinked(Change, frozen=True, tag="identity_linked"):
@@ -69,7 +66,7 @@ class IdentityLinked(Change, frozen=True, tag="identity_linked"):
 
 
 class IdentityRevised(Change, frozen=True, tag="identity_revised"):
-    """What is known about a link changed."""
+    """A link's data changed."""
 
     identity: Identity
 

@@ -1,4 +1,4 @@
-"""Imports that owners make in the browser: uploaded exports of other chat servers."""
+"""Imports of uploaded exports of other chat servers, which owners request in the browser."""
 
 from enum import Enum
 from typing import Final
@@ -9,7 +9,7 @@ from tertulia.model.change import Change
 from tertulia.model.numbers import UnixSeconds
 
 PLACEHOLDER_HOST: Final = "imported.invalid"
-"""The host in the addresses of people whose address is unknown. It can't receive mail."""
+"""The host of the addresses of people whose address is unknown. It can't receive email."""
 
 
 class ImportKind(Enum):
@@ -22,10 +22,10 @@ class ImportKind(Enum):
 
 
 class ImportState(Enum):
-    """How far an import is."""
+    """The progress of an import."""
 
     CHECKING = "checking"
-    """A dry run counts what would come along."""
+    """A dry run counts what would be imported."""
     CHECKED = "checked"
     """The dry run is finished, and an owner can start the import."""
     IMPORTING = "importing"
@@ -35,7 +35,7 @@ class ImportState(Enum):
 
 
 class ImportRemark(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Records of one kind that were skipped or changed for the same reason."""
+    """A number of records of one kind that were skipped or changed for the same reason."""
 
     kind: str
     """The plural noun: `people`, `messages`, …"""
@@ -46,12 +46,12 @@ class ImportRemark(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ImportSummary(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an import did, or would do."""
+    """The result of an import or a dry run."""
 
     origin: str
     """The kind and version of the other server, such as `Zulip 10.1`."""
     imported: dict[str, int] = {}
-    """By plural noun."""
+    """The numbers of imported records, by plural noun."""
     skipped: tuple[ImportRemark, ...] = ()
     changed: tuple[ImportRemark, ...] = ()
 
@@ -61,7 +61,7 @@ class DataImport(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     id: int
     started_by: int
-    """The ID of the owner who uploaded the export, or who started the import."""
+    """The ID of the owner who uploaded the export or started the import."""
     kind: ImportKind
     state: ImportState
     path: str
@@ -72,20 +72,20 @@ class DataImport(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Bytes."""
     requested_at: UnixSeconds
     team: str = ""
-    """The only team of Mattermost to import; empty for all."""
+    """The only Mattermost team to import; empty for all."""
     token_sealed: str = ""
-    """A token for files of Slack, sealed by the vault; empty for none."""
+    """A token for downloading Slack's files, encrypted by the vault; empty for none."""
     new_accounts: bool = False
-    """Whether nobody is matched with an account here."""
+    """Whether everyone gets a new account, instead of being matched by address."""
     started_at: int = 0
-    """UNIX seconds; 0 for not yet. The same for the next one."""
+    """UNIX seconds; 0 if it isn't started. Likewise for the next one."""
     ended_at: int = 0
     reason: str = ""
-    """Why it failed."""
+    """The reason why it failed."""
     plan: ImportSummary | None = None
-    """What the dry run found."""
+    """The result of the dry run."""
     summary: ImportSummary | None = None
-    """What was imported, once it's finished."""
+    """The result of the import, once it's finished."""
 
     @property
     def is_running(self) -> bool:

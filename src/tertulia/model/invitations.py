@@ -1,4 +1,4 @@
-"""Invitations, and email addresses to confirm."""
+"""Invitations, and confirmations of email addresses."""
 
 from enum import Enum
 
@@ -10,7 +10,7 @@ from tertulia.model.users import Role
 
 
 class InvitationStatus(Enum):
-    """Expiry isn't a status: see `expires_at`."""
+    """The status of an invitation. Expiry isn't a status: see `expires_at`."""
 
     OPEN = "open"
     USED = "used"
@@ -18,7 +18,7 @@ class InvitationStatus(Enum):
 
 
 class Invitation(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An invitation of one address, or, without an address, a link that anyone can use."""
+    """An invitation for one address, or a reusable link that anyone can use."""
 
     id: int
     inviter_id: int
@@ -34,11 +34,12 @@ class Invitation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether the new account is subscribed to the default channels."""
     tell_inviter: bool = False
     welcome_text: str | None = None
-    """None uses the organization's; empty adds none."""
+    """The text added to the welcome message. None uses the organization's text; an empty string
+    adds nothing."""
     nonce: str
-    """Random; the link is derived from it."""
+    """A random number that the link is derived from."""
     sent_at: tuple[int, ...] = ()
-    """When it was emailed, in UNIX seconds."""
+    """The times when it was emailed, in UNIX seconds."""
     status: InvitationStatus = InvitationStatus.OPEN
 
     @property
@@ -52,11 +53,9 @@ class Invitation(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Confirmation(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An unconfirmed email address.
-
-    It becomes the address of the account `user_id`, or without one, of a new account: by the
-    reusable link `invitation_id`, or where anyone can sign up.
-    """
+    """A confirmation of an email address. It becomes the address of the account `user_id` or,
+    without one, of a new account, which joins through the reusable link `invitation_id` or, if
+    anyone can, by signing up."""
 
     id: int
     address: str
@@ -64,7 +63,7 @@ class Confirmation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     invitation_id: int | None = None
     expires_at: UnixSeconds
     nonce: str
-    """Random; the link is derived from it."""
+    """A random number that the link is derived from."""
 
 
 class InvitationsMade(Change, frozen=True, tag="invitations_made"):
@@ -86,7 +85,7 @@ class InvitationSentAgain(Change, frozen=True, tag="invitation_sent_again"):
 
 
 class InvitationsEnded(Change, frozen=True, tag="invitations_ended"):
-    """Invitations can no longer be used. `inviter_ids` created them."""
+    """Invitations ended. `inviter_ids` are their inviters."""
 
     invitation_ids: tuple[int, ...]
     inviter_ids: tuple[int, ...]

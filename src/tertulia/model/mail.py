@@ -7,7 +7,7 @@ from msgspec import Struct
 
 
 class MailKind(Enum):
-    """What an email is about, which determines its text."""
+    """The kinds of emails, which determine their texts."""
 
     INVITATION = "invitation"
     """`about` is the invitation's ID."""
@@ -25,14 +25,14 @@ class MailKind(Enum):
     """To reset a password. `about` is the account's ID; the facts have the link's expiry and
     identify the password."""
     SIGN_IN_LINK = "sign_in_link"
-    """To sign in. As `FORGOTTEN`; the facts also say where it continues."""
+    """To sign in. As `FORGOTTEN`; the facts also have the page to continue to."""
     ACCOUNT_IMPORTED = "account_imported"
     """To set the first password of an imported account. As `FORGOTTEN`."""
     CREDENTIAL_CHANGED = "credential_changed"
     """A password was reset. `about` is the account's ID."""
     NEW_SIGN_IN = "new_sign_in"
-    """A sign-in from a new location. `about` is the account's ID; the facts have the time, program,
-    and IP address."""
+    """Someone signed in from a new location. `about` is the account's ID; the facts have the time,
+    program, and IP address."""
     PASSWORD_CHANGED = "password_changed"  # noqa: S105 (a kind of mail)
     """`about` is the account's ID."""
     KEY_CHANGED = "key_changed"
@@ -44,7 +44,7 @@ class MailKind(Enum):
     """Unread messages of one conversation. `about` is the account's ID; the facts name the
     messages."""
     DIGEST = "digest"
-    """The week's messages. `about` is the account's ID; the facts say since when."""
+    """The week's messages. `about` is the account's ID; the facts have the start of the period."""
     WELCOME = "welcome"
     """`about` is the account's ID."""
     AGENT_KEY_MADE = "agent_key_made"
@@ -56,7 +56,7 @@ class MailKind(Enum):
     RECOVERY_CODES_REPLACED = "recovery_codes_replaced"
     """`about` is the account's ID."""
     RECOVERY_CODE_USED = "recovery_code_used"
-    """`about` is the account's ID; the facts say how many are left."""
+    """`about` is the account's ID; the facts have the number of remaining codes."""
     CODES_GUESSED = "codes_guessed"
     """Someone who knows the password tried wrong codes. `about` is the account's ID."""
 
@@ -83,25 +83,22 @@ OF_ACCOUNTS: Final = frozenset(
         MailKind.CODES_GUESSED,
     }
 )
-"""Kinds about an account. They may go to its previous address."""
+"""Kinds about an account. They may be sent to its previous address."""
 
 
 class Unsubscribing(Enum):
     """Emails that people can unsubscribe from by a link."""
 
     MISSED = "missed"
-    """About missed messages."""
+    """Emails about missed messages."""
     DIGEST = "digest"
     SIGN_IN = "login"
-    """About new sign-ins."""
+    """Emails about new sign-ins."""
 
 
 class Mail(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An email to write and send.
-
-    It says what it's about: the text and its links are made when it's sent. An email about
-    something that has ended by then isn't sent.
-    """
+    """An email to render and send. It refers to its subject matter; the text and its links are made
+    when it's sent. It isn't sent if the matter has ended by then."""
 
     kind: MailKind
     to: str
@@ -110,4 +107,4 @@ class Mail(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The server's URL for links: `https://chat.example.com`."""
     about: int | None = None
     facts: dict[str, str] = {}
-    """What can't be looked up when it's sent."""
+    """Data that can't be looked up when the email is sent."""

@@ -41,7 +41,7 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     topic: str = ""
     """Empty for the general chat, and for direct messages."""
     direct_id: int | None = None
-    """The `DirectConversation` of a direct message."""
+    """The ID of a direct message's `DirectConversation`."""
     content: str = ""
     """Markdown source."""
     rendered: str = ""
@@ -58,7 +58,7 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     @property
     def text_size(self) -> int:
-        """Bytes of its content and HTML in memory."""
+        """The size of its content and HTML in memory, in bytes."""
         return getsizeof(self.content) + getsizeof(self.rendered)
 
     @property
@@ -68,7 +68,7 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
 
 class Propagation(Enum):
-    """Which messages of a topic move with one."""
+    """The messages of a topic that a move includes."""
 
     ONE = "change_one"
     LATER = "change_later"
@@ -77,7 +77,7 @@ class Propagation(Enum):
 
 
 class MessageEdit(Struct, frozen=True, kw_only=True):
-    """An edit of a message: the values before. A field that didn't change is None."""
+    """An edit of a message, with the previous values. A field that didn't change is None."""
 
     message_id: int
     seq: int
@@ -91,7 +91,7 @@ class MessageEdit(Struct, frozen=True, kw_only=True):
     was_channel_id: int | None = None
     channel_id: int | None = None
     text_omitted: bool = False
-    """Whether the content changed, but the page has no room for the old one."""
+    """Whether the content changed, but the previous one was left out to limit the page's size."""
 
     @property
     def changed_content(self) -> bool:
@@ -111,7 +111,7 @@ def place_of(message: Message) -> MessagePlace:
 
 
 Placed = Message | MessagePlace
-"""What decides who can read a message."""
+"""The part of a message that decides who can read it."""
 
 
 class Submessage(Struct, frozen=True, kw_only=True):
@@ -130,9 +130,9 @@ class Rendered(Struct, frozen=True, kw_only=True):
 
     html: str
     mentions: frozenset[int] = frozenset()
-    """Users whom it mentions and notifies."""
+    """The users whom it mentions and notifies."""
     mentioned_groups: frozenset[int] = frozenset()
-    """Groups whose members it mentions and notifies."""
+    """The groups whose members it mentions and notifies."""
     mentions_all: bool = False
     mentions_topic: bool = False
     has_link: bool = False
@@ -143,7 +143,7 @@ class Rendered(Struct, frozen=True, kw_only=True):
 
 
 class DirectConversation(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A set of people who have direct messages; one person alone for notes to themselves."""
+    """A set of people who exchange direct messages; a single person for notes to themselves."""
 
     id: int
     members: tuple[int, ...]
@@ -183,7 +183,7 @@ class MessageSent(Change, frozen=True, tag="message_sent"):
 
     @property
     def readers(self) -> tuple[int, ...]:
-        """Users for whom it's read from the start."""
+        """The users for whom the message is read from the start."""
         return (self.message.sender_id, *self.read_by) if self.read_by_sender else self.read_by
 
 
@@ -199,7 +199,7 @@ class FlagsChanged(Change, frozen=True, tag="flags_changed"):
 
 
 class MessagesRead(Change, frozen=True, tag="messages_read"):
-    """A reader has read messages. `everything` means that none are unread now."""
+    """A reader read messages. `everything` means that none are unread now."""
 
     user_id: int
     message_ids: tuple[int, ...]
@@ -216,7 +216,7 @@ class ReadStateImported(Change, frozen=True, tag="read_state_imported"):
 
 
 class UnreadMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a client needs to show a message as unread."""
+    """The data that clients need to show a message as unread."""
 
     id: int
     channel_id: int | None = None

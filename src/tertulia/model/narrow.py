@@ -18,20 +18,20 @@ class InChannels(Struct, frozen=True):
 
 
 class InTopic(Struct, frozen=True):
-    """In a topic with this key, in any channel."""
+    """The message is in a topic with this key, in any channel."""
 
     key: str
 
 
 class InTopics(Struct, frozen=True):
-    """In one of these topics: channel ID and key."""
+    """The message is in one of these topics, given by channel ID and key."""
 
     topics: frozenset[tuple[int, str]]
 
 
 class IsMuted(Struct, frozen=True):
-    """In one of these muted channels, but not in a topic that is `unmuted` or followed; or in one
-    of the muted `topics`."""
+    """The message is in one of these muted channels, but not in a topic that is unmuted or
+    followed; or it's in one of the muted `topics`."""
 
     channel_ids: frozenset[int]
     topics: frozenset[tuple[int, str]]
@@ -39,7 +39,7 @@ class IsMuted(Struct, frozen=True):
 
 
 class TopicBegins(Struct, frozen=True):
-    """In a topic whose key begins with `prefix` (resolved topics)."""
+    """The message is in a topic whose key begins with `prefix`, such as resolved topics."""
 
     prefix: str
 
@@ -57,29 +57,27 @@ class AnyDirect(Struct, frozen=True):
 
 
 class HasFlag(Struct, frozen=True):
-    """The reader has one of these sparse flags (a bit mask) on it.
-
-    With `wildcards`, also messages in these spans that mention everyone.
-    """
+    """The reader has one of these sparse flags (a bit mask) on the message. With `wildcards`, this
+    includes messages in these spans that mention everyone."""
 
     flags: int
     wildcards: tuple["ChannelSpan", ...] = ()
 
 
 class Mentions(Struct, frozen=True):
-    """It mentions this user by name."""
+    """The message mentions this user by name."""
 
     user_id: int
 
 
 class IsUnread(Struct, frozen=True):
-    """`ids` are the reader's unread messages."""
+    """The message is unread: it's in `ids`."""
 
     ids: BitMap
 
 
 class HasPart(Struct, frozen=True):
-    """It contains a `link`, an `image` or an `attachment`."""
+    """The message contains a `link`, an `image`, or an `attachment`."""
 
     part: str
 
@@ -93,7 +91,7 @@ class HasId(Struct, frozen=True):
 
 
 class Matches(Struct, frozen=True):
-    """Its content or topic contains all these phrases."""
+    """The message's content or topic contains all these phrases."""
 
     phrases: tuple[Phrase, ...]
 
@@ -138,13 +136,13 @@ class ChannelSpan(Struct, frozen=True, gc=False):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it's the whole channel."""
+        """Whether it covers the whole channel."""
         return self.after == 0 and self.until is None
 
 
 def split_spans(spans: Iterable[ChannelSpan]) -> tuple[list[int], list[tuple[int, int, int]]]:
-    """Return the channels of spans that are whole, and the others as tuples, with `LARGEST` for no
-    end."""
+    """Return the channels that spans cover completely, and the other spans as tuples, with
+    `LARGEST` for no end."""
     whole: list[int] = []
     parts: list[tuple[int, int, int]] = []
     for span in spans:
@@ -177,7 +175,7 @@ class Scope(Struct, frozen=True, dict=True):
 
     @cached_property
     def only_recorded(self) -> frozenset[int]:
-        """The channels where records add messages: those that aren't received as a whole."""
+        """The channels in which records add messages: those that aren't covered completely."""
         return self.recorded.difference(self.parts[0])
 
     @cached_property
@@ -186,7 +184,7 @@ class Scope(Struct, frozen=True, dict=True):
 
     @cached_property
     def extent(self) -> tuple[int, int]:
-        """All its messages have `after < id <= until` of these two."""
+        """The bounds of all its messages: `after < id <= until`."""
         whole, parts = self.parts
         if self.channel_ids or self.direct_ids or self.recorded or whole or not parts:
             return 0, LARGEST
@@ -194,11 +192,11 @@ class Scope(Struct, frozen=True, dict=True):
 
     @property
     def every_channel(self) -> frozenset[int]:
-        """The channels that it has any messages of."""
+        """All channels that it has messages of."""
         return self.channel_ids | self.recorded | {span.channel_id for span in self.spans}
 
     def narrowed(self, terms: Iterable[Term]) -> "Scope":
-        """Return the scope without the channels and conversations that the terms rule out."""
+        """Return the scope without the channels and conversations that the terms exclude."""
         scope = self
         for term in terms:
             match term:
@@ -236,7 +234,7 @@ class MessageSearch(Struct, frozen=True):
 
 
 def phrases_in(terms: Iterable[Term]) -> tuple[Phrase, ...]:
-    """Return all phrases that must be in the text for the terms to match."""
+    """Return the phrases that a message must contain to match the terms."""
     return tuple(
         phrase
         for term in terms

@@ -1,7 +1,5 @@
-"""The nouns that an organization's state consists of.
-
-The tables in the database and the state in memory follow from this list.
-"""
+"""The nouns of an organization's state. The database's tables and the state's tables in memory are
+derived from this list."""
 
 from typing import Any, NamedTuple
 
@@ -53,7 +51,7 @@ class Noun(NamedTuple):
     type: type[Struct]
     key: tuple[str, ...]
     removable: bool = False
-    """Whether records can be removed, and their IDs must not be used again."""
+    """Whether records can be removed. The IDs of removed records are never reused."""
 
     def key_of(self, record: Any) -> Key:
         if len(self.key) == 1:

@@ -9,22 +9,22 @@ UnixSeconds = int
 
 
 def counted(number: int, text: str, several: str = "") -> str:
-    """Return a number with its unit: `1 day`, `2 days`. `several` is for units that don't form
-    their plural with `s`."""
+    """Return a number with its unit: `1 day`, `2 days`. `several` is the plural of units that don't
+    form it with `s`."""
     return f"{number} {text}" if number == 1 else f"{number} {several or text + 's'}"
 
 
 def retry_pause(failures: int, first: float, longest: float, *, spread: float = 0) -> float:
-    """Return the seconds until the next attempt after that many failures in a row: `first`, doubled
-    with each failure up to `longest`. `spread` is the share by which it varies at random, so that
-    things that failed together aren't retried together."""
+    """Return the pause in seconds before the next attempt, after `failures` failures in a row:
+    `first`, doubled with each failure up to `longest`. `spread` is the fraction by which it varies
+    at random, so that things that failed together aren't retried together."""
     pause = min(first * 2 ** min(max(failures - 1, 0), 30), longest)
     return float(pause * random.uniform(1 - spread, 1 + spread))  # noqa: S311 (no secret)
 
 
 class Counter(Struct, frozen=True, kw_only=True):
-    """The last ID that was given to a kind of record."""
+    """The highest ID that a kind of record ever had."""
 
     name: str
-    """The record's table."""
+    """The name of the records' table."""
     last: int

@@ -19,11 +19,11 @@ Weekday = Annotated[int, Meta(ge=0, le=6)]
 """0 is Monday."""
 GifRating = Literal[0, 2, 3, 4, 5]
 PreviewSize = Literal[100, 150, 200]
-"""Pixels."""
+"""Percent."""
 AvatarSource = Literal["G", "J"]
-"""`G` the third-party default by address, `J` drawn from the name."""
+"""`G` is the third-party avatar by address, `J` one generated from the name."""
 HistoryVisibility = Literal["all", "moves", "none"]
-"""What everyone can see of a message's edits."""
+"""The part of a message's edit history that people can see."""
 TopicsPolicyOfRealm = Literal["allow_empty_topic", "disable_empty_topic"]
 PublicArchive = Literal["off", "readable", "indexed"]
 SecondFactorRequired = Literal["nobody", "administrators", "members", "everyone"]
@@ -40,12 +40,12 @@ Quota = Annotated[int, Meta(ge=1, le=MAX_QUOTA)]
 
 
 class RealmPicture(Struct, frozen=True, omit_defaults=True):
-    """A picture of the organization."""
+    """One of the organization's pictures."""
 
     file: str = ""
-    """Its path among the files; empty for the default."""
+    """Its path in the file storage; empty for the default."""
     version: int = 1
-    """Number of changes, so that clients know when their copy is outdated."""
+    """The number of changes, so that clients know when their copy is outdated."""
 
 
 _ANNOUNCED_IN: Final = Setting("announcements", "Channel ID, or -1 for none.")
@@ -62,21 +62,20 @@ def _quota(what: str) -> Setting:
 
 
 class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The organization. Settings here are the organization's; the server's are in its configuration
-    file. Durations are in seconds unless their names have another unit, and None is unlimited.
-
-    The web client shows the settings of a section in the order that they have here.
-    """
+    """The organization and its settings; the server's settings are in its configuration file.
+    Durations are in seconds unless their names have another unit, and None is unlimited. The web
+    client shows the settings of a section in the order that they have here."""
 
     id: int = 1
     uuid: Annotated[str, Setting(read_only=True)]
     created_at: Annotated[int, Setting(read_only=True)]
     """UNIX seconds."""
     deactivated: bool = False
-    """Whether nobody can use it until the operator reactivates it."""
+    """Whether the organization is deactivated: nobody can use it until the operator reactivates
+    it."""
     moving_from: str = ""
-    """The URL of the server that it's still moving from: until then, only the import writes here.
-    Empty if it isn't moving."""
+    """The URL of the server that the organization is being moved from; empty otherwise. Until the
+    move ends, only the import writes here."""
     icon: RealmPicture = RealmPicture()
     logo: RealmPicture = RealmPicture()
     night_logo: RealmPicture = RealmPicture()
@@ -144,9 +143,10 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
         Days, Setting("joining", "Days until a new member becomes a full member.", owners_only=True)
     ] = 0
     waiting_period_applied: int = 0
-    """The days by which full members were last determined."""
+    """The waiting period, in days, for which full members were last determined."""
     full_members_joined_by: int | None = None
-    """UNIX seconds: members who joined later aren't full members yet. None: all are."""
+    """The time in UNIX seconds until which full members joined. Later members aren't full members
+    yet. None: all are."""
     enable_spectator_access: Annotated[bool, Setting("joining", owners_only=True)] = False
     public_archive: Annotated[
         PublicArchive,
@@ -164,7 +164,7 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
         Setting(
             "joining",
             "Who needs a second factor to sign in with a password: `nobody`, `administrators`,"
-            " `members` (everyone but guests), or `everyone`.",
+            " `members` (everyone except guests), or `everyone`.",
             owners_only=True,
             extension=True,
             since="0.2.0",
@@ -181,7 +181,7 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
         ),
     ] = 7
     second_factor_required_since: int = 0
-    """UNIX seconds since when a second factor is required of the present people."""
+    """The time in UNIX seconds since which a second factor is required of existing members."""
     sign_in_links: Annotated[
         SignInLinks,
         Setting(
@@ -197,7 +197,7 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
         bool,
         Setting(
             "joining",
-            "Whether people's own API keys are accepted. If not, each program needs an access key,"
+            "Whether personal API keys are accepted. If not, each program needs an access key,"
             " and gets one when someone signs in with it. Bots aren't affected.",
             owners_only=True,
             extension=True,
@@ -252,7 +252,7 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
     workplace_users_group: Annotated[GroupSetting, Permission(everyone=True)] = _EVERYONE
     can_create_users_group: GroupSetting = _ADMINISTRATORS
 
-    # Limits on what one person can have
+    # Quotas per person
     max_channels_per_user: Annotated[
         Quota | None,
         _quota("channels that one person can create, except for administrators"),
@@ -283,7 +283,7 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
             since="0.2.0",
         ),
     ] = None
-    """Organizations that were founded before this setting existed have no limit."""
+    """Organizations that were created before this setting existed have no limit."""
 
     # Not in the web client
     default_avatar_source: Annotated[AvatarSource, Setting()] = "G"
@@ -297,7 +297,7 @@ class Domain(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     id: int
     name: str
-    """In lower case."""
+    """The domain in lowercase."""
     allow_subdomains: bool = False
 
 
@@ -306,16 +306,16 @@ class Linkifier(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     id: int
     order: int
-    """If several match, the smallest number wins."""
+    """The order of precedence: if several match, the smallest number wins."""
     pattern: str
     """A regular expression in RE2's syntax. Its named groups are the templates' variables."""
     url_template: str
-    """RFC 6570."""
+    """A URL template (RFC 6570)."""
     example_input: str | None = None
     reverse_template: str | None = None
-    """The text for a link: `{name}` is a variable, `{{` and `}}` are braces."""
+    """The text that a pasted link becomes: `{name}` is a variable, `{{` and `}}` are braces."""
     alternative_url_templates: tuple[str, ...] = ()
-    """Other links that `reverse_template` can be made from."""
+    """Templates of other links that `reverse_template` also applies to."""
 
 
 class Playground(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -324,13 +324,13 @@ class Playground(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: int
     name: str
     language: str
-    """As Pygments calls it."""
+    """The name of the language in Pygments."""
     url_template: str
-    """RFC 6570, with the one variable `code`."""
+    """A URL template (RFC 6570) with the variable `code`."""
 
 
 class DefaultChannelGroup(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Channels that a new user can choose together."""
+    """A group of channels that new users can choose."""
 
     id: int
     name: str

@@ -1,5 +1,5 @@
-"""Messages between nodes, which aren't stored, and whose arrival nothing depends on.
-(Announcements to people are banners.)"""
+"""Messages between nodes. They aren't stored, and nothing depends on their arrival. (Announcements
+to people are banners.)"""
 
 from msgspec import Struct
 
@@ -10,15 +10,15 @@ class LimitsCharged(Struct, frozen=True, kw_only=True, tag="limits_charged"):
     """Attempts that one node counted toward rate limits."""
 
     attempts: dict[str, list[tuple[int | str, int]]]
-    """By limit: the user ID, or a keyed hash, and the number of additional attempts; negative if
-    some were forgiven."""
+    """The attempts by limit: the user ID, or a keyed hash, and the number of additional attempts;
+    negative if attempts were forgiven."""
 
 
 class SignedInFrom(Struct, frozen=True, kw_only=True, tag="signed_in_from"):
     """An account signed in from a location."""
 
     mark: str
-    """Identifies both."""
+    """Identifies the account and the location."""
 
 
 class PeerMessagePiece(Struct, frozen=True, kw_only=True, tag="piece"):
@@ -27,9 +27,9 @@ class PeerMessagePiece(Struct, frozen=True, kw_only=True, tag="piece"):
     whole: str
     """Identifies the message on its node."""
     number: int
-    """From 0."""
+    """The part's number, from 0."""
     count: int
-    """Pieces that the message has."""
+    """The number of parts."""
     text: str
 
 

@@ -9,7 +9,7 @@ from tertulia.model.numbers import UnixSeconds
 class AlertWords(Struct, frozen=True, kw_only=True, omit_defaults=True):
     user_id: int
     words: tuple[str, ...] = ()
-    """As written, in the order in which they were added; unique, ignoring case."""
+    """The words as written, in the order in which they were added; unique, ignoring case."""
 
 
 class MutedUser(Struct, frozen=True, kw_only=True):
@@ -70,12 +70,12 @@ class QuietTimesChanged(Change, frozen=True, tag="quiet_times_changed"):
 
 
 class NavigationView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A view that its owner added, or their settings of a built-in one."""
+    """A custom view in the sidebar, or the settings of a built-in view."""
 
     id: int
     user_id: int
     fragment: str
-    """The fragment of its URL, which identifies it to its owner."""
+    """The fragment of its URL, which identifies it among its owner's views."""
     is_pinned: bool
     """Whether it's always shown, rather than in a menu."""
     name: str | None = None

@@ -13,12 +13,12 @@ MAX_PINS: Final = 50
 
 
 class Pin(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A pinned message, in its present place."""
+    """A pinned message in its current topic."""
 
     message_id: int
     channel_id: int
     topic: str = ""
-    """As the message spells it; empty for the general chat."""
+    """The topic as the message spells it; empty for the general chat."""
     pinned_by: int
     pinned_at: UnixSeconds
 

@@ -8,7 +8,7 @@ from tertulia.model.change import Change
 from tertulia.model.reactions import Emoji, EmojiKind
 
 NO_EMOJI = Emoji(kind=EmojiKind.UNICODE, code="", name="")
-"""In a change, removes the emoji from a status."""
+"""The emoji that removes a status's emoji in a change."""
 
 
 class UserStatus(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -18,7 +18,7 @@ class UserStatus(Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str = ""
     emoji: Emoji | None = None
     ends_at: int = 0
-    """When it's removed, in UNIX seconds; 0 for never."""
+    """The time when the status is removed, in UNIX seconds; 0 for never."""
 
 
 class FieldKind(IntEnum):
@@ -48,20 +48,20 @@ class ProfileField(Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     hint: str = ""
     order: int
-    """Smaller comes first."""
+    """The position: smaller numbers come first."""
     choices: tuple[Choice, ...] = ()
-    """Of a CHOICE field."""
+    """CHOICE fields only."""
     account: str = ""
-    """Of an EXTERNAL_ACCOUNT field: the service, or `custom`."""
+    """The service of an EXTERNAL_ACCOUNT field, or `custom`."""
     url_pattern: str = ""
-    """Of a custom EXTERNAL_ACCOUNT field: the accounts' URL, with `%(username)s`."""
+    """The URL of accounts, with `%(username)s`, of a custom EXTERNAL_ACCOUNT field."""
     in_summary: bool = False
     """Whether it's shown on the user card."""
     required: bool = False
     editable_by_user: bool = True
     """If false, only administrators can change its values."""
     used_for_matching: bool = False
-    """Whether its values are searched when people look for users."""
+    """Whether searching for users searches its values."""
 
 
 class ProfileValue(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -70,13 +70,13 @@ class ProfileValue(Struct, frozen=True, kw_only=True, omit_defaults=True):
     user_id: int
     field_id: int
     value: str
-    """As clients get it; for a PEOPLE field, IDs as a JSON list."""
+    """The value as clients get it; for a PEOPLE field, IDs as a JSON list."""
     rendered: str = ""
-    """HTML of text fields."""
+    """The HTML of text fields."""
 
 
 class StatusChanged(Change, frozen=True, tag="status_changed"):
-    """A user's status changed. None leaves a field as it was; an empty one, or 0, removes it."""
+    """A user's status changed. None keeps a field's value; an empty value, or 0, removes it."""
 
     user_id: int
     text: str | None = None
@@ -89,7 +89,7 @@ class ProfileFieldCreated(Change, frozen=True, tag="profile_field_created"):
 
 
 class ProfileFieldChanged(Change, frozen=True, tag="profile_field_changed"):
-    """A field changed, but for its kind. `dropped` are users whose value is no longer an option."""
+    """A field changed, but not its kind. `dropped` are users whose value is no longer an option."""
 
     field: ProfileField
     dropped: tuple[int, ...] = ()

@@ -21,7 +21,8 @@ class Capabilities(Struct, frozen=True, kw_only=True, omit_defaults=True, cache_
     simplified_presence_events: bool = False
     individual_emoji_changes: bool = False
     server_extensions: bool = False
-    """Of this server: banners, and settings that the specification doesn't have."""
+    """Whether the client supports this server's extensions: banners, and settings that the
+    specification doesn't have."""
 
 
 class Registration(Struct, frozen=True, kw_only=True, omit_defaults=True, cache_hash=True):
@@ -39,7 +40,8 @@ class Registration(Struct, frozen=True, kw_only=True, omit_defaults=True, cache_
     """`true`, `false` or `partial`."""
     capabilities: Capabilities = Capabilities()
     key_id: int | None = None
-    """The access key that registered it, and with which it ends; None for the account itself."""
+    """The access key that registered it; None for the account's own key. The queue ends when the
+    key is revoked."""
 
 
 class QueueRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -53,19 +55,19 @@ class QueueRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The log's sequence number at registration."""
     created_at: UnixSeconds
     seen_at: int
-    """UNIX seconds of the last poll's end, as last stored."""
+    """The end of the last poll in UNIX seconds, as last stored."""
     idle_timeout: int
-    """Seconds without a poll until the queue expires."""
+    """The number of seconds without a poll after which the queue expires."""
     counted_from: int | None = None
-    """The entry that event IDs are counted from. None: from the log's beginning, with gaps, as in
-    the first release."""
+    """The entry from which event IDs are counted. None counts from the log's beginning, with gaps,
+    as the first release did."""
 
 
 class QueuesEnded(Change, frozen=True, tag="queues_ended"):
-    """All queues that were registered before ended, since clients don't hear of some of what
-    happened: imported messages. Clients load everything again."""
+    """All earlier queues ended, because no events announce imported messages. Clients reload
+    everything."""
 
 
 class EventIdsUsedUp(Change, frozen=True, tag="event_ids_used_up"):
-    """Events that aren't in the log used up the IDs of the previous entry; they continue with those
-    of this one."""
+    """Transient events used up the IDs of the previous entry; they continue with this entry's
+    IDs."""

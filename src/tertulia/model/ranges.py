@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pyroaring import BitMap
 
 Spans = tuple[tuple[int, int | None], ...]
-"""Ranges of a channel's message IDs with after < id <= until; None is no end."""
+"""Ranges of a channel's message IDs with after < id <= until; None means no end."""
 EVERYTHING: Spans = ((0, None),)
 IdRanges = tuple[int | tuple[int, int], ...]
-"""A part of a given set of messages, ascending: single IDs, and pairs for all messages of the set
-from the first ID to the last."""
+"""A subset of a set of messages, ascending: single IDs, and pairs for all messages of the set from
+the first ID to the last."""
 Places = tuple[tuple[int, int], ...]
-"""Ranges of indexes in a sequence, without the second."""
+"""Half-open ranges of indexes in a sequence."""
 
 
 def places(ids: Sequence[int] | BitMap, spans: Spans) -> Places:
@@ -29,7 +29,7 @@ def places(ids: Sequence[int] | BitMap, spans: Spans) -> Places:
 
 
 def ids_at(ids: Sequence[int] | BitMap, whole: BitMap, some: Places) -> BitMap:
-    """Return the messages at those indexes. `whole` has the same IDs."""
+    """Return the messages at these indexes. `whole` has the same IDs."""
     if some == ((0, len(ids)),):
         return whole
     parts = (BitMap(range(ids[begin], ids[end - 1] + 1)) for begin, end in some)
@@ -37,12 +37,12 @@ def ids_at(ids: Sequence[int] | BitMap, whole: BitMap, some: Places) -> BitMap:
 
 
 def ids_in_spans(ids: BitMap, spans: Spans) -> BitMap:
-    """Return those of the messages that are in the spans."""
+    """Return the messages that are in the spans."""
     return ids if spans == EVERYTHING else ids_at(ids, ids, places(ids, spans))
 
 
 def ranges_of(part: BitMap, whole: BitMap) -> IdRanges:
-    """Return the part as ranges of the whole set."""
+    """Return the subset as ranges of the whole set."""
     if not part:
         return ()
     if len(part) == len(whole):
@@ -67,7 +67,7 @@ def _range(first: int, last: int) -> int | tuple[int, int]:
 
 
 def ids_of(some: IdRanges, whole: BitMap) -> BitMap:
-    """Return the inverse of `ranges_of`."""
-    single = BitMap([one for one in some if isinstance(one, int)])
-    pairs = (BitMap(range(one[0], one[1] + 1)) for one in some if not isinstance(one, int))
+    """Return the subset that `ranges_of` returned as ranges."""
+    single = BitMap([item for item in some if isinstance(item, int)])
+    pairs = (BitMap(range(item[0], item[1] + 1)) for item in some if not isinstance(item, int))
     return BitMap.union(BitMap(), *pairs) & whole | single

@@ -9,10 +9,10 @@ from tertulia.model.messages import MessagePlace, Submessage
 
 
 class EmojiKind(StrEnum):
-    """The list that an emoji's code is from."""
+    """The list that contains an emoji's code."""
 
     UNICODE = "unicode"
-    """Code points: see `tertulia.model.emoji`."""
+    """The code points; see `tertulia.model.emoji`."""
     CUSTOM = "custom"
     """The ID of a custom emoji."""
     EXTRA = "extra"
@@ -20,7 +20,7 @@ class EmojiKind(StrEnum):
 
 
 EXTRA_NAMES = frozenset({"zulip"})
-"""Emoji that the server adds."""
+"""The names of emoji that the server adds."""
 
 
 class Emoji(Struct, frozen=True, kw_only=True):
@@ -38,7 +38,7 @@ class Reaction(Struct, frozen=True, kw_only=True, omit_defaults=True):
     code: str
     name: str
     neutral: bool = False
-    """Whether the request used the neutral name of its kind."""
+    """Whether the request used the neutral name of the emoji's kind."""
 
 
 class CustomEmoji(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -50,7 +50,7 @@ class CustomEmoji(Struct, frozen=True, kw_only=True, omit_defaults=True):
     file: str
     """The name of its image file."""
     still: str = ""
-    """The name of a still image if that one is animated."""
+    """The name of a still image, if the emoji is animated."""
     author_id: int | None = None
     deactivated: bool = False
 

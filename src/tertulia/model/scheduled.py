@@ -17,24 +17,24 @@ class ScheduledMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     topic: str = ""
     """Empty for the general chat, and for direct messages."""
     user_ids: tuple[int, ...] = ()
-    """Of a direct message: the others, ascending; the author for notes to themselves."""
+    """The other people of a direct message, ascending; the author for notes to themselves."""
     content: str
     """Markdown source."""
     rendered: str
-    """HTML, with the names at the time of writing."""
+    """The HTML, with people's names when it was written."""
     deliver_at: UnixSeconds
     client: str = ""
-    """The program it was written in."""
+    """The program that it was written in."""
     read_by_sender: bool = False
     failed: bool = False
     """Whether it was due but couldn't be sent. It needs a new time."""
     key_id: int | None = None
-    """The access key that it was written and is sent with, if that can do less than its owner; None
-    for the whole account."""
+    """The access key that it was written with and is sent with, if the key is limited; None for
+    full access."""
 
 
 class Reminder(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A message that its reader wants to be reminded of."""
+    """A reminder of a message for its reader."""
 
     id: int
     user_id: int

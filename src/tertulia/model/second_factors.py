@@ -10,7 +10,7 @@ class Totp(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="totp"):
     """An authenticator app, which shows a new code every 30 seconds (RFC 6238)."""
 
     sealed: str
-    """Its secret, encrypted with the installation's secret."""
+    """Its secret, encrypted with the server's secret."""
     used_step: int = 0
     """The time step of the newest code that was used. Codes up to it no longer work."""
 
@@ -19,19 +19,19 @@ class Passkey(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="passke
     """A key of a device, a password manager, or a security key (WebAuthn)."""
 
     credential_id: str
-    """Base64url, as browsers name it."""
+    """The credential ID that browsers use, in base64url."""
     public_key: str
-    """COSE, in Base64url."""
+    """The public key in COSE format, in base64url."""
     sign_count: int = 0
-    """How often it was used, by its own count; 0 for passkeys that don't count."""
+    """The passkey's own count of its uses; 0 for passkeys that don't count."""
     transports: tuple[str, ...] = ()
-    """How browsers reach it, by their own account."""
+    """The transports that browsers reported for it."""
     used_challenges: tuple[tuple[str, int], ...] = ()
-    """Challenges that it answered, with the UNIX time until when they would be valid."""
+    """The challenges that it answered, with the UNIX time when they expire."""
 
 
 class SecondFactor(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that a person signs in with besides their password."""
+    """A second factor that a person signs in with besides their password."""
 
     id: int
     user_id: int
@@ -40,13 +40,13 @@ class SecondFactor(Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_at: UnixSeconds
     proof: Totp | Passkey
     is_pending: bool = False
-    """Whether the person hasn't shown yet that it works. Until then, it doesn't count."""
+    """Whether setting it up isn't finished. Until then, it doesn't count."""
     used_at: int = 0
     """UNIX seconds of its last use; 0 for never."""
 
     @property
     def kind(self) -> str:
-        """What people call it in requests and on the command line: `totp` or `passkey`."""
+        """The name of its kind in requests and on the command line: `totp` or `passkey`."""
         return str(self.proof.__struct_config__.tag)
 
 
@@ -60,22 +60,22 @@ class RecoveryCodes(Struct, frozen=True, kw_only=True):
 
 
 class SecondFactorPrepared(Change, frozen=True, tag="second_factor_prepared"):
-    """A person began to set up a second factor. `replaced_ids` are those begun before, which
-    end."""
+    """A person began setting up a second factor. `replaced_ids` are the unfinished ones that it
+    replaces."""
 
     factor: SecondFactor
     replaced_ids: tuple[int, ...] = ()
 
 
 class SecondFactorAdded(Change, frozen=True, tag="second_factor_added"):
-    """A second factor is in use from now on."""
+    """A second factor was added to an account."""
 
     factor: SecondFactor
 
 
 class SecondFactorUsed(Change, frozen=True, tag="second_factor_used"):
-    """Someone signed in with a second factor. `at` is in UNIX seconds; `proof` has what was
-    used up."""
+    """Someone signed in with a second factor. `at` is in UNIX seconds; `proof` has the new state of
+    the factor, after its code or challenge was used."""
 
     user_id: int
     factor_id: int
@@ -91,7 +91,7 @@ class SecondFactorsRemoved(Change, frozen=True, tag="second_factors_removed"):
 
 
 class RecoveryCodesChanged(Change, frozen=True, tag="recovery_codes_changed"):
-    """An account has new recovery codes in place of all earlier ones; empty for none."""
+    """An account has new recovery codes, which replace all earlier ones; empty for none."""
 
     codes: RecoveryCodes
 

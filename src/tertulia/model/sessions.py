@@ -8,11 +8,11 @@ from tertulia.model.change import Change
 from tertulia.model.numbers import UnixSeconds
 
 LIFETIME: Final = 30 * 86400
-"""Seconds after its last use at which a session expires."""
+"""The number of seconds after its last use after which a session expires."""
 
 
 class Session(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A browser signed in to an account. Only the browser has the session's token."""
+    """A session of a browser. Only the browser has the session's token."""
 
     id: int
     user_id: int
@@ -22,12 +22,12 @@ class Session(Struct, frozen=True, kw_only=True, omit_defaults=True):
     used_at: int
     """UNIX seconds of its last use, as last stored (`domain/accounts/sessions.py`)."""
     confirmed_at: int = 0
-    """UNIX seconds when the password was last entered again; 0 for never."""
+    """The time when the password was last confirmed, in UNIX seconds; 0 for never."""
     agent: str = ""
     """The browser's user agent."""
     method: str = ""
-    """How the person signed in, such as `password`, or a sign-in method's name; empty for sessions
-    of older versions."""
+    """The sign-in method: `password`, or the name of a configured method; empty for sessions of
+    older versions."""
     address: str = ""
     """The IP address that it was last used from, as last stored."""
     provider_session: str = ""
@@ -44,8 +44,8 @@ class Session(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return max(self.created_at, self.confirmed_at)
 
     def lasts(self, now: float, longest: int | None) -> bool:
-        """Whether it hasn't expired; it also expires `longest` seconds after it began (None:
-        never)."""
+        """Whether the session hasn't expired. It also expires `longest` seconds after it began
+        (None: never)."""
         return now < self.expires_at and (longest is None or now < self.created_at + longest)
 
 
@@ -54,8 +54,8 @@ class SessionBegun(Change, frozen=True, tag="session_begun"):
 
 
 class SessionUsed(Change, frozen=True, tag="session_used"):
-    """A session was used after a break. `at` is in UNIX seconds. `address` is the client's IP
-    address; None keeps the known one."""
+    """A session was used for the first time in a while. `at` is in UNIX seconds. `address` is the
+    client's IP address; None keeps the known one."""
 
     session_id: int
     at: int
@@ -63,7 +63,7 @@ class SessionUsed(Change, frozen=True, tag="session_used"):
 
 
 class SessionConfirmed(Change, frozen=True, tag="session_confirmed"):
-    """The password was entered again. `at` is in UNIX seconds."""
+    """The password was confirmed. `at` is in UNIX seconds."""
 
     session_id: int
     at: int

@@ -18,18 +18,18 @@ FIRST_VERSION = "0.1.0"
 
 
 class Setting(Struct, frozen=True):
-    """Marks a field as a setting: `loud: Annotated[bool, Setting("display")] = False`."""
+    """Declares a field as a setting: `loud: Annotated[bool, Setting("display")] = False`."""
 
     section: str = ""
     """The heading under which the web client shows it, as a key of `groups` in `web/words`. Empty
-    if the client doesn't show it, or shows it in a form of its own."""
+    if the client doesn't show it, or shows it in its own form."""
     about: str = ""
-    """What its values mean, for the OpenAPI document and the command line."""
+    """The meaning of its values, for the OpenAPI document and the command line."""
     owners_only: bool = False
     """Whether only owners can change it. Other settings of the organization are for administrators,
     and personal settings for their person."""
     read_only: bool = False
-    """Whether clients get it but can't change it."""
+    """Whether clients can read but not change it."""
     extension: bool = False
     """Whether the specification doesn't have it: only clients that ask for extensions get it."""
     since: str = FIRST_VERSION
@@ -37,25 +37,26 @@ class Setting(Struct, frozen=True):
 
 
 class Permission(Setting, frozen=True):
-    """Marks a setting whose value is who has a permission, and says which groups it takes."""
+    """Declares a field as a permission, whose value is a group or set of people, and the groups
+    that it accepts."""
 
     everyone: bool = False
     nobody: bool = True
     only: tuple[str, ...] = ()
-    """The only groups that it takes, without `role:`. Empty: all groups."""
+    """The only groups that it accepts, without `role:`; empty to accept all."""
 
 
 class DeclaredSetting(Struct, frozen=True):
-    """A setting with what its field says."""
+    """A setting and its declaration."""
 
     type: Any
-    """The type of its values, with their limits."""
+    """The type of its values, including their limits."""
     default: Any
     setting: Setting
 
     @property
     def description(self) -> str:
-        """The setting in sentences."""
+        """The setting's description in sentences."""
         setting = self.setting
         sentences = (
             setting.about,
@@ -79,7 +80,7 @@ class DeclaredSetting(Struct, frozen=True):
 
 @cache
 def declared_settings(record: type[Struct]) -> Mapping[str, DeclaredSetting]:
-    """The settings among the fields of a record, by name."""
+    """Return the settings among a record's fields, by name."""
     hints = typing.get_type_hints(record, include_extras=True)
     settings = {}
     for field in msgspec.structs.fields(record):

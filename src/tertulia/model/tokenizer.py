@@ -15,7 +15,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 MAX_LENGTH = 100
-"""Characters of a word that are compared."""
+"""The number of a word's characters that are compared."""
 LONG_PHRASE = 20
 """Longer phrases are matched by Knuth-Morris-Pratt in linear time; for others, trying each word is
 faster."""
@@ -48,11 +48,9 @@ _SPECIAL = re.compile(f"[{_JOINING}{_EMPHASIS}]")
 
 
 class Word(Struct, frozen=True):
-    """A word of a text with its position.
-
-    `is_pair`: it's from a script without spaces. `is_last`: it's the single last character of such
-    a run. `ends` are the positions where its characters end.
-    """
+    """A word of a text with its position. `is_pair` means that it's from a script without spaces,
+    and `is_last` that it's the single last character of such a run. `ends` are the positions where
+    its characters end."""
 
     text: str
     start: int
@@ -93,7 +91,7 @@ _FOLDING = _Folding()
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text, in order."""
+    """Return the words of a text in order."""
     if text.isascii():
         return [word[:MAX_LENGTH] for word in _ASCII_WORDS.findall(text.lower())]
     folded = text.translate(_FOLDING)
@@ -134,8 +132,8 @@ def placed_words(text: str) -> Iterator[Word]:
 
 
 def _is_plain(text: str) -> bool:
-    """Whether each character stands for itself in a run of its script. True of most texts without
-    spaces, whose words are found ten times as fast then."""
+    """Whether each character of the text is one unit of its script. Most texts without spaces are,
+    and their words are found ten times as fast."""
     return _SPECIAL.search(text) is None and _keeps_places(text)
 
 
@@ -234,13 +232,13 @@ def _phrase(text: str, *, is_quoted: bool) -> Phrase | None:
 
 
 def fold_texts(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the words of each text, separated by spaces, to match several times."""
+    """Return the words of each text, separated by spaces, for matching several times."""
     result = ((text, _spaced(text)) for text in texts)
     return tuple(" ".join(words_of(text)) if spaced is None else spaced for text, spaced in result)
 
 
 def folded_contain(texts: Sequence[str], phrases: Iterable[Phrase]) -> bool:
-    """Whether each phrase is in at least one of the texts, which are from `fold_texts`."""
+    """Whether each phrase is in at least one of the texts, which `fold_texts` returned."""
     return all(any(_has(text, phrase) for text in texts) for phrase in phrases)
 
 
@@ -316,7 +314,7 @@ def places(text: str, phrases: Iterable[Phrase]) -> list[tuple[int, int]]:
 
 
 def _keeps_places(text: str) -> bool:
-    """Whether folding keeps each character's position."""
+    """Whether folding keeps each character's position in the text."""
     return text.isascii() or all(len(_FOLDING[ord(name)]) == 1 for name in set(text))
 
 
@@ -355,7 +353,7 @@ def _end(last: Word, phrase: Phrase) -> int:
 
 
 def _stretch(words: Sequence[Word], phrase: Phrase) -> tuple[int, int] | None:
-    """Return the range of these words if they are the phrase, else None."""
+    """Return the range of these words if they match the phrase; otherwise None."""
     if len(words) < len(phrase.words):
         return None
     last, wanted = words[-1], phrase.words[-1]

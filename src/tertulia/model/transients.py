@@ -1,10 +1,10 @@
-"""Transient events: they aren't stored, and reach only existing queues."""
+"""Transient events, which aren't stored and only reach existing queues."""
 
 from msgspec import Struct
 
 
 class Typing(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="typing"):
-    """A user started or stopped typing, to these people or in this topic."""
+    """A user started or stopped typing to these people or in this topic."""
 
     sender_id: int
     started: bool
@@ -30,14 +30,14 @@ class EditTyping(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="edi
 
 
 class PresenceChanged(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="presence"):
-    """A user was active or idle. UNIX seconds, 0 for never."""
+    """A user was active or idle. Times are in UNIX seconds, 0 for never."""
 
     user_id: int
     active_at: int
     idle_at: int
     update_id: int
     at: int = 0
-    """When this was reported."""
+    """The time of the report."""
     notable: bool = True
     """Whether waiting clients get an event; otherwise it only updates nodes."""
 

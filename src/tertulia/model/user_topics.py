@@ -10,15 +10,15 @@ from tertulia.model.numbers import UnixSeconds
 
 class Visibility(IntEnum):
     INHERIT = 0
-    """The channel's setting; has no record."""
+    """Uses the channel's setting; isn't stored."""
     MUTED = 1
     UNMUTED = 2
-    """Shown even in a muted channel."""
+    """The topic is shown even in a muted channel."""
     FOLLOWED = 3
 
 
 class UserTopic(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A user's setting of a topic, which need not have messages."""
+    """A user's visibility policy for a topic, which can be empty."""
 
     user_id: int
     channel_id: int
@@ -30,10 +30,8 @@ class UserTopic(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False)
 
 
 class UserTopicChanged(Change, frozen=True, tag="user_topic_changed"):
-    """A user's setting of a topic changed, by their command or automatically.
-
-    `at` is in UNIX seconds; `was` is the old setting.
-    """
+    """A user's visibility policy for a topic changed, by their command or automatically. `at` is in
+    UNIX seconds; `was` is the old policy."""
 
     user_id: int
     channel_id: int

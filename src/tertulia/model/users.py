@@ -14,7 +14,7 @@ from tertulia.model.webhooks import EmbeddedService, IncomingOptions, OutgoingSe
 
 
 class Role(IntEnum):
-    """A smaller number has more permissions."""
+    """A role in the organization. A smaller number has more permissions."""
 
     OWNER = 100
     ADMINISTRATOR = 200
@@ -31,7 +31,7 @@ class BotKind(IntEnum):
 
 
 class AddressVisibility(IntEnum):
-    """Who can see an account's real email address."""
+    """The people who can see an account's real email address."""
 
     EVERYONE = 1
     MEMBERS = 2
@@ -48,13 +48,13 @@ class Bot(Struct, frozen=True, kw_only=True, omit_defaults=True):
     default_events_channel_id: int | None = None
     default_all_public_channels: bool = False
     is_system: bool = False
-    """Whether it's one of the server's: notification bot, welcome bot, email gateway."""
+    """Whether it's one of the server's bots: notification bot, welcome bot, email gateway."""
     incoming: IncomingOptions | None = None
-    """Of incoming webhooks; None for the defaults."""
+    """Incoming webhook bots only; None for the defaults."""
     service: OutgoingService | None = None
-    """Of outgoing webhooks."""
+    """Outgoing webhook bots only."""
     embedded: EmbeddedService | None = None
-    """Of embedded bots."""
+    """Embedded bots only."""
 
 
 class User(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -66,32 +66,37 @@ class User(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The real email address. Compared ignoring case."""
     full_name: str
     role: Role = Role.MEMBER
+    invited_role: Role | None = None
+    """The role that the person's invitation granted."""
+    invited_group_ids: tuple[int, ...] = ()
+    """The user groups that the person's invitation granted."""
     joined_at: UnixSeconds = 0
     awaits_arrival: bool = False
-    """Whether someone else created the account and nobody has signed in yet: its person joins
-    then."""
+    """Whether someone else created the account and nobody has signed in yet. Its person joins at
+    the first sign-in."""
     joined_elsewhere: bool = False
-    """Whether the account was imported: its person joined another server, at `joined_at`."""
+    """Whether the account was imported, so its person joined another server at `joined_at`."""
     is_active: bool = True
     is_deleted: bool = False
-    """Whether it's deactivated for good and its person's data is erased."""
+    """Whether the account is deactivated permanently and its personal data is erased."""
     is_placeholder: bool = False
-    """Whether an import made it for someone whose data didn't come along."""
+    """Whether an import created it for someone whose data wasn't imported."""
     timezone: str = ""
     """IANA name; empty if unset."""
     avatar_source: str = "G"
     """`G`: Gravatar; `J`: generated here; `U`: uploaded."""
     avatar_version: int = 1
     avatar_file: str = ""
-    """The name of the uploaded picture."""
+    """The file name of the uploaded avatar."""
     bot: Bot | None = None
     upload_quota_mib: int | None = None
-    """The account's own upload limit; -1 for none. None uses the organization's."""
+    """The account's own storage limit in MiB; -1 for no limit. None uses the organization's."""
     reach: ClassVar[Reach | None] = None
-    """What is reached of what the account sees; None for all of it. See `ReachedUser`."""
+    """The part of the account's access that the request's key has; None for all of it. See
+    `ReachedUser`."""
 
     def reaches(self, channel_id: int | None) -> bool:
-        """Whether that channel, or direct messages (None), are within the reach."""
+        """Whether this channel, or direct messages (None), are within the reach."""
         return self.reach is None or self.reach.reaches(channel_id)
 
     @property
@@ -124,14 +129,15 @@ class User(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
 
 class ReachedUser(User, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """An account as an access key acts for it that is limited to a part of what the account sees.
-    It is never stored: only who reads or acts is shown this way."""
+    """An account limited to the reach of an access key. Never stored: only the person who reads or
+    acts in a request is represented this way."""
 
     reach: Reach  # type: ignore[misc]  # A class attribute of `User`, and a field here.
 
     @classmethod
     def of(cls, user: User, reach: Reach | None) -> User:
-        """Return the account within the reach; the account itself if that isn't limited."""
+        """Return the account limited to the reach, or the account itself if the reach isn't
+        limited."""
         if reach is None or not reach.is_limited:
             return user
         values = {name: getattr(user, name) for name in User.__struct_fields__}
@@ -139,7 +145,7 @@ class ReachedUser(User, frozen=True, kw_only=True, omit_defaults=True, gc=False)
 
 
 def as_present(user: User, present: User) -> User:
-    """Return the account's present record, within the reach of `user`."""
+    """Return the account's present record, limited to the reach of `user`."""
     return ReachedUser.of(present, user.reach)
 
 
@@ -148,17 +154,17 @@ class Credential(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
 
     user_id: int
     password_hash: str | None = None
-    """Encoded Argon2id; None for accounts that can't sign in by password."""
+    """The encoded Argon2id hash; None for accounts that can't sign in with a password."""
     key_digest: str
     """SHA-256 of the API key in hexadecimal. Requests are looked up by it."""
     key_sealed: str
-    """The API key, encrypted with the installation's secret, to show it again."""
+    """The API key, encrypted with the server's secret, so that it can be shown again."""
     adopts_key: bool = False
-    """Whether the account was imported, so that its API key on the previous server may replace this
+    """Whether the account was imported, so that its API key on the previous server can replace this
     one."""
     adopts_password: bool = False
-    """Whether the account was imported, so that its password on the previous server may become the
-    one here, unless it has one."""
+    """Whether the account was imported, so that it can adopt its password on the previous server if
+    it has none."""
 
 
 class NewApiKey(Struct, frozen=True, kw_only=True):
@@ -284,7 +290,7 @@ class PersonalSettings(Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     ] = 2
     automatically_follow_topics_where_mentioned: Annotated[bool, Setting("topics")] = True
 
-    # Notifications by kind of message, which the web client shows in a table of its own
+    # Notifications by kind of message, which the web client shows in its own table
     enable_desktop_notifications: Annotated[bool, Setting()] = True
     enable_followed_topic_audible_notifications: Annotated[bool, Setting()] = True
     enable_followed_topic_desktop_notifications: Annotated[bool, Setting()] = True
@@ -346,7 +352,7 @@ class UserChanged(Change, frozen=True, tag="user_changed"):
 
 
 class Named(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Permission settings that name an account itself, not only groups."""
+    """Permission settings that include an account itself, not only through groups."""
 
     channels: tuple[tuple[int, str], ...] = ()
     """Channel ID and setting."""
@@ -359,7 +365,7 @@ class UserDeactivated(Change, frozen=True, tag="user_deactivated"):
     """An account was deactivated. Its subscriptions and memberships stay, hidden.
 
     `channel_ids` are the channels it's subscribed to, `group_ids` the groups it's directly in,
-    `named` the settings that name it. `deactivated_groups` are those of the groups that are
+    `named` the settings that name it. `deactivated_groups` are the groups that are
     deactivated.
     """
 

@@ -9,20 +9,20 @@ Direction = Literal["in", "out"]
 WebhookOutcome = Literal[
     "sent", "nothing", "filtered", "refused", "delivered", "failed", "given up"
 ]
-"""What happened to a call. Incoming: it became a message, has nothing to show, was filtered out, or
-was refused. Outgoing: it was delivered, an attempt failed and will be retried, or it was given
-up."""
+"""The outcome of a webhook call. An incoming call became a message, has nothing to show, was
+filtered out, or was refused. An outgoing call was delivered, failed and will be retried, or was
+given up."""
 
 
 class IncomingOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Options of an incoming webhook."""
 
     secret_sealed: str = ""
-    """The services' signing secret, encrypted with the installation's secret. If set, only signed
+    """The services' signing secret, encrypted with the server's secret. If set, only signed
     requests are accepted."""
     topic_template: str = ""
     content_template: str = ""
-    """How JSON of unknown services becomes a message."""
+    """The template that turns JSON of unknown services into a message."""
 
 
 class ServiceFormat(IntEnum):
@@ -38,7 +38,7 @@ class OutgoingService(Struct, frozen=True, kw_only=True, omit_defaults=True):
     url: str
     format: ServiceFormat = ServiceFormat.NATIVE
     token_sealed: str = ""
-    """The token that identifies this server, encrypted with the installation's secret."""
+    """The token that identifies this server, encrypted with the server's secret."""
     commands: tuple[str, ...] = ()
     """The bot's commands, without the slash."""
 
@@ -47,17 +47,17 @@ class EmbeddedService(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The program behind a bot that the server runs."""
 
     program: str
-    """Its name in the package `zulip_bots`."""
+    """The bot's name in the package `zulip_bots`."""
     settings_sealed: dict[str, str] = {}
     """The program's settings, each value encrypted with the installation's secret."""
 
 
 Trigger = Literal["direct_message", "mention", "command"]
-"""Why a bot's service is called."""
+"""The reason for calling a bot's service."""
 
 
 class ServiceCall(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A call of a bot's service about a message."""
+    """A call to a bot's service about a message."""
 
     bot_id: int
     message_id: int
@@ -67,7 +67,7 @@ class ServiceCall(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class WebhookLogEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An incoming or outgoing call of a bot."""
+    """An incoming or outgoing webhook call of a bot."""
 
     at: float
     """UNIX seconds."""
@@ -77,6 +77,6 @@ class WebhookLogEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     outcome: WebhookOutcome
     event: str = ""
     reason: str = ""
-    """Why it was refused or failed: a sentence."""
+    """A sentence that explains why it was refused or failed."""
     message_id: int | None = None
-    """The message that it became, or that the service is called about."""
+    """The message that the call became, or that it's about."""

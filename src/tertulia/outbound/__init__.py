@@ -1,1 +1,2 @@
-"""Requests to other servers: email, push notifications, feeds, and linked pages."""
+"""Everything that is sent to other servers: email, push notifications, and requests for feeds and
+linked pages."""

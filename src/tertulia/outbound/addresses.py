@@ -1,4 +1,4 @@
-"""Network addresses that the server may connect to if someone else chooses them."""
+"""Checking network addresses, chosen by others, that the server may connect to."""
 
 import socket
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -18,11 +18,11 @@ _SPECIAL: Final = (
 )
 """Special networks that some versions of Python don't know."""
 _TRANSLATED: Final = IPv6Network("64:ff9b::/96")
-"""NAT64: the last four bytes are an IPv4 address."""
+"""The network of NAT64, whose addresses end with an IPv4 address."""
 
 
 def networks(listed: str) -> tuple[Network, ...]:
-    """Parse addresses and networks, separated by commas; `*` stands for all. Raises ValueError."""
+    """Parse addresses and networks, separated by commas; `*` stands for all. Raise ValueError."""
     results: list[Network] = []
     for name in filter(None, (part.strip() for part in listed.split(","))):
         both = ("0.0.0.0/0", "::/0") if name == "*" else (name,)
@@ -31,8 +31,8 @@ def networks(listed: str) -> tuple[Network, ...]:
 
 
 def is_public(address: Address) -> bool:
-    """Whether it is the address of one machine on the internet: not private, local, multicast, or
-    reserved. An IPv6 address that embeds an IPv4 address is public if that is."""
+    """Whether the address belongs to one machine on the internet: it isn't private, local,
+    multicast, or reserved. An IPv6 address that embeds an IPv4 address is public if that is."""
     inner = embedded(address)
     if inner is not None:
         return is_public(inner)
@@ -45,7 +45,7 @@ def is_public(address: Address) -> bool:
 
 
 def embedded(address: Address) -> IPv4Address | None:
-    """The embedded IPv4 address of NAT64 and 6to4."""
+    """Return the embedded IPv4 address of a NAT64 or 6to4 address."""
     if not isinstance(address, IPv6Address):
         return None
     if address in _TRANSLATED:
@@ -54,7 +54,7 @@ def embedded(address: Address) -> IPv4Address | None:
 
 
 def is_elsewhere(address: Address) -> bool:
-    """Whether it is another machine on the internet."""
+    """Whether the address belongs to another machine on the internet."""
     inner = embedded(address)
     return is_public(address) and not is_local(address) and (inner is None or not is_local(inner))
 

@@ -15,7 +15,7 @@ from tertulia.outbound.readable_html import page_html
 from tertulia.texts import language_of, texts
 
 Addressed = Callable[[str], str | None]
-"""Returns the URL that replaces one of a message, or None to leave it out."""
+"""Returns the URL that replaces a URL in a message, or None to leave it out."""
 STYLES: Final = "archive.css"
 
 
@@ -35,7 +35,7 @@ class ArchivedMessage(Struct, frozen=True, kw_only=True):
     sender: str
     at: datetime
     html: Markup
-    """Safe: made by `page_html`."""
+    """Safe HTML from `page_html`."""
     reactions: tuple[tuple[str, int], ...] = ()
 
 
@@ -90,7 +90,7 @@ class ArchivePages:
         pages: int,
         page_address: Callable[[int], str],
     ) -> bytes:
-        """A page of a topic, or of a direct conversation."""
+        """Return a page of a topic or of a direct conversation."""
         return self._page(
             "archive_messages.html",
             root="../",
@@ -108,7 +108,7 @@ class ArchivePages:
 
 
 def styles() -> bytes:
-    """The pages' style sheet."""
+    """Return the pages' style sheet."""
     environment = templates()
     assert environment.loader is not None  # noqa: S101
     return environment.loader.get_source(environment, STYLES)[0].encode()
@@ -133,5 +133,5 @@ def archived(
 
 
 def safe(rendered: str, addressed: Addressed) -> Markup:
-    """Return HTML that the server rendered, for a page."""
+    """Return HTML that the server rendered, converted for a page."""
     return Markup(page_html(rendered, addressed)) if rendered else Markup()  # noqa: S704

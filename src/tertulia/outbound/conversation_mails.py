@@ -34,13 +34,13 @@ class QuotedConversation(Struct, frozen=True, kw_only=True):
 
     @property
     def direction(self) -> str:
-        """Text direction of the name: automatic for channels and topics, and left-to-right for our
-        own sentences."""
+        """The text direction of the name: automatic for channels and topics, and left-to-right for
+        the server's own sentences."""
         return "auto" if self.name.startswith("#") else "ltr"
 
 
 class ConversationMail(Struct, frozen=True, kw_only=True):
-    """Content of an email, in the recipient's language."""
+    """The content of an email, in the recipient's language."""
 
     to: str
     language: str
@@ -49,11 +49,11 @@ class ConversationMail(Struct, frozen=True, kw_only=True):
     opening: str
     conversations: tuple[QuotedConversation, ...]
     link: str
-    """Target of the button."""
+    """The URL that the button leads to."""
     button: str
     endings: tuple[str, ...]
     unsubscribe: str
-    """Link that turns off such emails without signing in."""
+    """The link that turns off these emails without signing in."""
     unsubscribe_words: str
     organization: str
     site: str
@@ -61,7 +61,7 @@ class ConversationMail(Struct, frozen=True, kw_only=True):
     thread: str = ""
     """Identifies the conversation, for threading; may be empty."""
     reply_to: str = ""
-    """Address for replies; empty if they aren't accepted."""
+    """The address for replies; empty if they aren't accepted."""
     pictures: tuple[InlinePicture, ...] = ()
 
 
@@ -88,6 +88,6 @@ def rendered(mail: ConversationMail, host: str) -> RenderedMail:
 
 
 def thread_id(to: str, thread: str) -> str:
-    """The thread's ID in headers, which reveals nothing about it."""
+    """Return the thread's ID in headers, which reveals nothing about it."""
     digest = hashlib.sha256(f"{to}\0{thread}".encode()).hexdigest()
     return f"thread-{digest[:32]}"

@@ -1,4 +1,4 @@
-"""Parsing feeds, in a worker: they come from strangers and are often invalid."""
+"""Parsing feeds, in a worker process, because they are untrusted and often invalid."""
 
 import calendar
 import hashlib
@@ -10,7 +10,7 @@ from tertulia.outbound.feeds import MAX_ENTRIES, MAX_TEXT, MAX_TITLE, FeedDocume
 from tertulia.outbound.html_markdown import markdown, plain
 
 _LATEST: Final = 4102444800.0
-"""The year 2100: later times are ignored."""
+"""The year 2100. Later times are ignored."""
 
 
 def load(*_: object) -> None:

@@ -7,12 +7,12 @@ from msgspec import Struct
 from tertulia.workers import FILES, TaskBudget, TaskFailed, TaskLimitExceeded, WorkerTask
 
 MAX_ENTRIES: Final = 200
-"""Entries that are read: feeds begin with the newest."""
+"""The number of entries that are read. Feeds begin with the newest."""
 MAX_TITLE: Final = 200
 MAX_TEXT: Final = 1000
-"""Characters of an entry's text in Markdown."""
+"""The most characters of an entry's text in Markdown."""
 MAX_SECONDS: Final = 5.0
-"""Processor time for one document; a typical one takes a twentieth."""
+"""The most processor seconds for one document. A typical one takes a twentieth."""
 PATIENCE: Final = 60.0
 ACCEPT: Final = (
     "application/atom+xml,application/rss+xml,application/rdf+xml;q=0.9,"
@@ -26,11 +26,11 @@ class FeedEntry(Struct, frozen=True, kw_only=True):
     mark: str
     """A digest of the entry's ID."""
     title: str
-    """One line; may be empty."""
+    """The title in one line; may be empty."""
     url: str
-    """May be empty."""
+    """The entry's URL; may be empty."""
     text: str
-    """Markdown; may be empty."""
+    """The text as Markdown; may be empty."""
     at: float | None
     """Publication time in UNIX seconds, if known."""
 
@@ -55,15 +55,15 @@ PARSED: Final[WorkerTask[FeedDocument | None]] = WorkerTask(
 
 
 async def parsed(document: bytes, url: str, content_type: str) -> FeedDocument:
-    """Parse the document from the URL. Raises NoFeed if it isn't a feed or takes too long, and
+    """Parse the document from the URL. Raise NoFeed if it isn't a feed or takes too long, and
     Unanswered if too many are waiting."""
     allowance = TaskBudget(MAX_SECONDS, PATIENCE)
     try:
-        found = await FILES.call(PARSED, document, url, content_type, allowance=allowance)
+        document_read = await FILES.call(PARSED, document, url, content_type, allowance=allowance)
     except TaskLimitExceeded:
         raise NoFeed("it takes too long to read") from None
     except TaskFailed as error:
         raise NoFeed(f"it isn't valid ({error.kind})") from None
-    if found is None:
+    if document_read is None:
         raise NoFeed("it isn't a feed")
-    return found
+    return document_read

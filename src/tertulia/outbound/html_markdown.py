@@ -17,7 +17,7 @@ _WEB: Final = re.compile(r"https?://[^\s<>()]+", re.IGNORECASE)
 _BLANK: Final = re.compile(r"\n(?:[ \t]*\n)+")
 _FENCED: Final = re.compile(r"^[ \t]*(?:```+|~~~+)", re.MULTILINE)
 _PARSED: Final = 200_000
-"""Characters of HTML that are parsed."""
+"""The most characters of HTML that are parsed."""
 
 
 def soup_of(html: str) -> "BeautifulSoup":
@@ -31,14 +31,15 @@ def soup_of(html: str) -> "BeautifulSoup":
 
 
 def plain(html: str, limit: int) -> str:
-    """The text in one line of at most `limit` characters."""
+    """Return the text in one line of at most `limit` characters."""
     text = soup_of(html).get_text()
     text = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
 def markdown(html: str, limit: int) -> str:
-    """Convert to at most `limit` characters: whole blocks, or the text of the first one."""
+    """Convert HTML to at most `limit` characters of Markdown: whole blocks, or the text of the
+    first one."""
     text = whole_markdown(soup_of(html))
     blocks = [block.strip("\n") for block in _BLANK.split(text) if block.strip()]
     kept: list[str] = []
@@ -54,7 +55,7 @@ def markdown(html: str, limit: int) -> str:
 
 
 def whole_markdown(soup: "BeautifulSoup") -> str:
-    """Convert the whole document; only its text if it is nested too deeply."""
+    """Convert the whole document, or only its text if it's nested too deeply."""
     try:
         result = str(_converter().convert_soup(soup))
     except RecursionError:
@@ -78,7 +79,7 @@ def _converter() -> "MarkdownConverter":
     from markdownify import MarkdownConverter
 
     class Converter(MarkdownConverter):
-        """Converts to our Markdown, with links instead of images."""
+        """Converts to Tertulia's Markdown, with links instead of images."""
 
         def convert_a(self, element: Any, text: str, parent_tags: Any) -> str:
             return _link(text, element.get("href") or "")

@@ -1,8 +1,7 @@
-"""HTTP client for addresses that users choose.
+"""An HTTP client for URLs that users choose.
 
-It connects only to public addresses, which are resolved once, checked, and connected to; it sends
-no cookies, and no credentials but a token that the caller gives; and it limits sizes, times, and
-numbers of requests.
+It connects only to public addresses, which it resolves once and checks. It sends no cookies, and no
+credentials except a token that the caller gives. It limits sizes, times, and numbers of requests.
 """
 
 import asyncio
@@ -37,25 +36,25 @@ if TYPE_CHECKING:
     from tertulia.outbound.http_connection import HttpConnection
 
 MAX_REDIRECTS: Final = 5
-AT_ONCE: Final = 16
-"""Default limit of requests at the same time."""
+MAX_CONCURRENT: Final = 16
+"""The default limit of requests at the same time."""
 _SILENT_SECONDS: Final = 10.0
-"""Longest pause in a response."""
+"""The longest pause in a response, in seconds."""
 OWN_SECONDS: Final = 300.0
-"""How long the addresses of this server's own name are cached."""
+"""The number of seconds for which the addresses of this server's own name are cached."""
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _GONE: Final = frozenset({404, 410})
-"""Statuses after which an address is deleted."""
+"""Statuses with which a service says that a URL no longer exists."""
 KEPT: Final = 32
-"""Maximum number of idle connections."""
+"""The most idle connections."""
 IDLE_SECONDS: Final = 30.0
-"""How long an idle connection is kept."""
+"""The number of seconds for which an idle connection is kept."""
 
 Resolver = Callable[[str, int], Awaitable[Sequence[Address]]]
 
 
 CHECK_SECONDS: Final = 2.0
-"""How long `Web.require_allowed` waits for a host's addresses."""
+"""The number of seconds for which `Web.require_allowed` waits for a host's addresses."""
 
 
 class _Broken(NotFetched):
@@ -63,14 +62,16 @@ class _Broken(NotFetched):
 
 
 class Web:
-    """Fetches resources from other servers, and sends to them.
+    """Sends requests to other servers.
 
-    `site` is this server's own address: it is named in requests, and neither it nor another name of
-    this machine is asked. `resolve` looks up a host's addresses, and `may_ask` decides which may be
-    connected to; by default, the system's resolver and public addresses of other machines. `ports`
-    are the allowed ports; None allows all. Addresses in `networks` are always allowed. At most
-    `at_once` requests run at a time; others wait up to their own timeout. A server that sends
-    nothing for `silent_seconds` is given up.
+    `site` is this server's own URL. It's named in requests, and requests to it or to another name
+    of this machine are refused. `resolve` looks up a host's addresses, and `may_ask` decides which
+    of them are allowed; by default, these are the system's resolver and public addresses of other
+    machines. Addresses in `networks` are always allowed. `ports` are the allowed ports; None allows
+    all.
+
+    At most `max_concurrent` requests run at a time; others wait up to their own timeout. A server
+    that sends nothing for `silent_seconds` is given up.
 
     With `keeps`, connections that `send` used are kept for further requests to the same origin. If
     a kept connection turns out to be closed, the request is sent again, so it may arrive twice. The
@@ -85,7 +86,7 @@ class Web:
         may_ask: Callable[[Address], bool] = is_elsewhere,
         ports: Collection[int] | None = WEB_PORTS,
         networks: Sequence[Network] = (),
-        at_once: int = AT_ONCE,
+        max_concurrent: int = MAX_CONCURRENT,
         keeps: bool = False,
         silent_seconds: float = _SILENT_SECONDS,
     ) -> None:
@@ -97,14 +98,14 @@ class Web:
         self._networks = tuple(networks)
         self._site = site
         self._own: tuple[float, frozenset[Address]] = (0.0, frozenset())
-        """Until when the addresses of the own host are cached, and these."""
-        self._free = asyncio.Semaphore(at_once)
+        """The time until which the addresses of the own host are cached, and the addresses."""
+        self._free = asyncio.Semaphore(max_concurrent)
         self._tls: ssl.SSLContext | None = None
         self._keeps = keeps
         self._silent_seconds = silent_seconds
         self._is_closed = False
         self._idle: list[HttpConnection] = []
-        """Connections that were used and may be used again, the newest last."""
+        """Idle connections that can be used again, the newest last."""
         self._in_use: set[HttpConnection] = set()
 
     @asynccontextmanager
@@ -117,12 +118,12 @@ class Web:
         since: Mapping[str, str] | None = None,
         bearer: str = "",
     ) -> AsyncIterator[StreamedResponse]:
-        """The response to a GET, after redirects, for the duration of the context. `since` are
-        headers of a conditional request. `bearer` is a token that only the URL's own origin gets,
-        not another one that it redirects to.
+        """Send a GET request, and yield the response after redirects.
 
-        Raises NotFetched, also within the context if the body ends early or takes longer than
-        `seconds`; NotModified; and Unavailable if no other request ended within `seconds`.
+        `since` are headers of a conditional request. `bearer` is a token that only the URL's own
+        origin gets, not another one that it redirects to. Raise NotFetched, also within the context
+        if the body ends early or takes longer than `seconds`; NotModified; and Unavailable if no
+        other request ended within `seconds`.
         """
         async with self._place(seconds):
             try:
@@ -156,8 +157,8 @@ class Web:
         limit: int,
         method: str = "POST",
     ) -> WebResponse:
-        """Send the body, and read the response, whose body has at most `limit` bytes. Redirects
-        aren't followed. Raises NotFetched if there is no complete response within `seconds`, and
+        """Send the body, and return the response, with up to `limit` bytes. Redirects aren't
+        followed. Raise NotFetched if there is no complete response within `seconds`, and
         Unavailable if no other request ended within `seconds`."""
         try:
             async with self._place(seconds), asyncio.timeout(seconds):
@@ -171,6 +172,30 @@ class Web:
                 return await self._sent(connection, target, method, headers, body, limit)
         except TimeoutError:
             raise NotFetched("it took too long") from None
+
+    @asynccontextmanager
+    async def posted(
+        self, url: str, body: bytes, headers: Mapping[str, str], *, seconds: float
+    ) -> AsyncIterator[StreamedResponse]:
+        """Send the body, and yield the response. Redirects aren't followed. Raise as `opened`, also
+        for a status other than 200."""
+        async with self._place(seconds):
+            try:
+                async with asyncio.timeout(seconds):
+                    target = self._target(url)
+                    connection = await self._connected(target)
+                    sent = {"Content-Length": str(len(body)), **headers}
+                    async with self._response(connection, target, "POST", sent, body) as response:
+                        received = _headers_of(response)
+                        if response.status != 200:
+                            raise NotFetched(
+                                f"it responded with status {response.status}",
+                                response.status,
+                                seconds_to_wait(received),
+                            )
+                        yield StreamedResponse(url, received, response.aiter_stream)
+            except TimeoutError:
+                raise NotFetched("it took too long") from None
 
     async def _sent(
         self,
@@ -193,7 +218,7 @@ class Web:
 
     @asynccontextmanager
     async def _place(self, seconds: float) -> AsyncIterator[None]:
-        """Wait for one of the `at_once` slots. Raises Unavailable."""
+        """Hold one of the `max_concurrent` slots, after waiting for it. Raise Unavailable."""
         try:
             async with asyncio.timeout(seconds):
                 await self._free.acquire()
@@ -213,7 +238,7 @@ class Web:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _taken(self, target: HttpTarget) -> "HttpConnection | None":
-        """An idle connection to the target's origin that can be used."""
+        """Return an idle connection to the target's origin that can be used, if any."""
         for connection in reversed(self._idle):
             if connection.origin == target.origin:
                 if connection.is_free:
@@ -243,7 +268,7 @@ class Web:
         connection.end()
 
     async def _connected(self, target: HttpTarget) -> "HttpConnection":
-        """A new connection to one of the addresses of the target's host."""
+        """Return a new connection to one of the addresses of the target's host."""
         from tertulia.outbound import http_connection
 
         note_what_is_missing()
@@ -292,7 +317,8 @@ class Web:
         headers: Mapping[str, str],
         body: bytes | None = None,
     ) -> "AsyncIterator[httpcore.Response]":
-        """The response to one request. The connection ends with the context unless it is kept."""
+        """Send one request, and yield the response. The connection is closed with the context
+        unless it's kept."""
         import httpcore
 
         from tertulia.outbound import http_connection
@@ -331,14 +357,14 @@ class Web:
                 connection.end()
 
     def _target(self, url: str) -> HttpTarget:
-        """The target of a URL. Raises NotFetched if it isn't allowed."""
+        """Return the target of a URL. Raise NotFetched if it isn't allowed."""
         target = target_of(url)
         if self._ports is not None and target.origin.port not in self._ports:
             raise NotFetched(f"port {target.origin.port} isn't a standard web port")
         return target
 
     async def _addresses(self, host: str, port: int) -> Sequence[Address]:
-        """The host's addresses. Raises NotFetched if one of them isn't allowed."""
+        """Return the host's addresses. Raise NotFetched if one of them isn't allowed."""
         literal = parsed(host)
         try:
             addresses = [literal] if literal is not None else await self._resolve(host, port)
@@ -359,7 +385,7 @@ class Web:
         return list(addresses)
 
     async def _own_addresses(self, host: str) -> Set[Address]:
-        """The addresses of this server's own host."""
+        """Return the addresses of this server's own host."""
         until, result = self._own
         if not host or time.monotonic() < until:
             return result
@@ -397,14 +423,14 @@ def note_what_is_missing() -> None:
 
 
 def _headers_of(response: "httpcore.Response") -> dict[str, str]:
-    """The headers by their names in lowercase; the last of each name."""
+    """Return the headers by their names in lowercase, with the last value of each."""
     return {
         name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers
     }
 
 
 def _reason(error: Exception) -> str:
-    """Return what went wrong, in words for the owners of bots and feeds."""
+    """Return the error in words for the owners of bots and feeds."""
     import httpcore
 
     match error:

@@ -1,8 +1,6 @@
-"""One connection to another server: the stream below httpcore, which speaks HTTP on it.
-
-A connection is used again only if every byte that came belongs to the last response. A byte that
-nobody asked for would be taken for the response to the next request.
-"""
+"""A connection to another server: the stream below httpcore, which speaks HTTP on it. A connection
+is used again only if every byte that arrived belongs to the last response. Any other byte would be
+taken for the response to the next request."""
 
 import asyncio
 import select
@@ -16,18 +14,18 @@ import httpcore
 from tertulia.outbound.addresses import Address
 
 CONNECT_SECONDS: Final = 5.0
-"""Timeout of connecting to one address, with TLS."""
+"""The timeout in seconds of connecting to one address, including TLS."""
 MAX_HEAD: Final = 128 * 1024
-"""Bytes that may come before a response's body is read."""
+"""The most bytes before a response's body."""
 ERRORS = (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError)
-"""Raised while a request is sent or its response is read."""
+"""Errors raised while a request is sent or its response is read."""
 
 
 class HttpConnection(httpcore.AsyncNetworkStream):
     """An open connection. One task at a time may use it."""
 
     timer: asyncio.TimerHandle | None = None
-    """Ends the connection if it stays idle."""
+    """The timer that closes the connection if it stays idle."""
 
     def __init__(self, reader: "_Reader", writer: asyncio.StreamWriter, origin: httpcore.Origin):
         self.origin = origin
@@ -36,16 +34,16 @@ class HttpConnection(httpcore.AsyncNetworkStream):
         self._http: httpcore.AsyncHTTP11Connection | None
         self._http = httpcore.AsyncHTTP11Connection(origin, self)
         self._started_at = 0
-        """How many bytes had come before the last request."""
+        """The number of bytes that had arrived before the last request."""
         self._head: bytearray | None = None
-        """What was read since then; None while a body is read."""
+        """The bytes read since then; None while a body is read."""
         self._finished_at: int | None = None
-        """How many bytes had come when the last response was complete."""
+        """The number of bytes that had arrived when the last response was complete."""
 
     @asynccontextmanager
     async def response(self, request: httpcore.Request) -> AsyncIterator[httpcore.Response]:
-        """Send the request, and yield the response. Raises `ERRORS`. The connection is closed
-        unless the body was read to its end and `is_free`."""
+        """Send the request, and yield the response. Raise `ERRORS`. The connection is closed unless
+        the body was read to its end and `is_free`."""
         http = self._http
         if http is None:
             raise httpcore.ReadError("the connection was closed")
@@ -66,7 +64,7 @@ class HttpConnection(httpcore.AsyncNetworkStream):
 
     @property
     def is_free(self) -> bool:
-        """Whether another request may be sent: nothing came after the last response."""
+        """Whether another request can be sent: nothing arrived after the last response."""
         return (
             self._finished_at == self._reader.arrived
             and not self._writer.is_closing()
@@ -78,7 +76,7 @@ class HttpConnection(httpcore.AsyncNetworkStream):
         self._http = None  # It knows this one.
         self._writer.transport.abort()
 
-    # What httpcore calls
+    # Methods that httpcore calls
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         try:
@@ -114,8 +112,8 @@ class HttpConnection(httpcore.AsyncNetworkStream):
 async def connected(
     origin: httpcore.Origin, addresses: Sequence[Address], tls: ssl.SSLContext | None
 ) -> HttpConnection:
-    """Connect to the first of the addresses that answers. With TLS, the certificate must be for the
-    origin's host. Raises httpcore.ConnectError."""
+    """Connect to the first of the addresses that accepts. With TLS, the certificate must be for the
+    origin's host. Raise httpcore.ConnectError."""
     loop = asyncio.get_running_loop()
     reason = "the host has no address"
     for address in addresses:
@@ -145,7 +143,7 @@ async def connected(
 
 
 class _Reader(asyncio.StreamReader):
-    """Counts what has come, read or not."""
+    """A reader that counts the bytes that arrived, read or not."""
 
     arrived = 0
 
@@ -155,7 +153,7 @@ class _Reader(asyncio.StreamReader):
 
 
 def _content_length(response: httpcore.Response) -> int | None:
-    """The length of the body where it is certain, without chunks; None otherwise."""
+    """Return the length of the body if it's known, without chunks; otherwise None."""
     if response.status == 204:
         return 0
     headers = {name.lower(): value for name, value in response.headers}
@@ -164,7 +162,8 @@ def _content_length(response: httpcore.Response) -> int | None:
 
 
 def _is_readable(writer: asyncio.StreamWriter) -> bool:
-    """Whether something has come, or the end, that the event loop doesn't know about yet."""
+    """Whether data, or the end of the stream, has arrived that the event loop doesn't know about
+    yet."""
     plug = writer.get_extra_info("socket")
     if plug is None or plug.fileno() < 0:
         return True

@@ -1,4 +1,4 @@
-"""Where requests to other servers go."""
+"""The targets of requests to other servers."""
 
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -6,7 +6,7 @@ from urllib.parse import urljoin, urlsplit
 
 from tertulia.outbound.http_responses import NotFetched
 
-# Loaded with the first request: it takes a moment.
+# Imported with the first request, because that is slow.
 if TYPE_CHECKING:
     import httpcore
 
@@ -14,11 +14,11 @@ MAX_URL: Final = 2000
 """Longest URL, in characters."""
 _PORTS: Final = {"http": 80, "https": 443}
 WEB_PORTS: Final = frozenset(_PORTS.values())
-"""Services on other ports aren't public, and may not use HTTP."""
+"""The ports of public services. Others can't be used, and must not use HTTP."""
 
 
 class HttpTarget(NamedTuple):
-    """Where a request goes."""
+    """The target of a request."""
 
     url: str
     origin: "httpcore.Origin"
@@ -29,7 +29,7 @@ class HttpTarget(NamedTuple):
 
 
 def target_of(url: str) -> HttpTarget:
-    """Parse a URL. Raises NotFetched if it isn't allowed."""
+    """Parse a URL. Raise NotFetched if it isn't allowed."""
     import httpcore
     import httpx
 
@@ -51,7 +51,7 @@ def target_of(url: str) -> HttpTarget:
 
 @lru_cache(4)
 def host_of(site: str) -> str:
-    """The host of this server's own URL; may be empty."""
+    """Return the host of this server's own URL; may be empty."""
     import httpx
 
     try:
@@ -61,7 +61,7 @@ def host_of(site: str) -> str:
 
 
 def joined(url: str, location: str) -> str:
-    """Return where a redirect leads. Raises NotFetched if its location isn't a URL."""
+    """Return the URL that a redirect leads to. Raise NotFetched if its location isn't a URL."""
     try:
         url_there = urljoin(url, location)
         urlsplit(url_there)

@@ -20,19 +20,19 @@ from tertulia.store.store import Store
 logger = logging.getLogger("tertulia.mail")
 
 LEASE_SECONDS: Final = TIMEOUT_SECONDS * 4
-"""Longer than an attempt takes."""
-AT_ONCE: Final = 4
-"""Emails that are sent at the same time."""
+"""The duration of a lease in seconds, longer than an attempt takes."""
+MAX_CONCURRENT: Final = 4
+"""The most emails that are sent at the same time."""
 FIRST_PAUSE: Final = 60.0
 LONGEST_PAUSE: Final = 4 * 3600.0
-"""Pauses after failures double up to this."""
+"""Pauses after failures double up to this many seconds."""
 GIVEN_UP_AFTER: Final = 4 * 86400.0
-"""Seconds since the email was queued."""
+"""The number of seconds after which an email is given up."""
 ROUND_SECONDS: Final = 120.0
-"""A round ends after this, between emails. If the supervisor interrupted it, emails could be sent
-twice."""
+"""The number of seconds after which a round ends, between two emails. If the supervisor interrupted
+it, emails could be sent twice."""
 LONGEST_SLEEP: Final = 60.0
-"""Another node may have queued an email."""
+"""The longest sleep in seconds, since another node may have queued an email."""
 
 
 class Postponed(Exception):
@@ -47,7 +47,7 @@ class RendersMails(Protocol):
     """Renders emails."""
 
     async def rendered(self, mail: Mail, now: float) -> RenderedMail | None:
-        """Render an email; None if it is no longer needed. Raises Postponed."""
+        """Render an email; None if it is no longer needed. Raise Postponed."""
 
 
 class MailSender:
@@ -61,7 +61,7 @@ class MailSender:
         clock: Callable[[], float],
         elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`clock` returns UNIX seconds, and `elapsed` monotonic seconds."""
+        """Create a sender. `clock` returns UNIX seconds, and `elapsed` monotonic seconds."""
         self._store = store
         self._renderer = renderer
         self._transport = transport
@@ -69,7 +69,7 @@ class MailSender:
         self._elapsed = elapsed
 
     async def once(self) -> float:
-        """Send what is due. Return the seconds until the next round."""
+        """Send the emails that are due. Return the seconds until the next round."""
         await self.deliver(ROUND_SECONDS)
         due = await self._store.read(outbox.next_due)
         pause = LONGEST_SLEEP if due is None else max(due - self._clock(), 0.1)
@@ -80,13 +80,13 @@ class MailSender:
         until = self._elapsed() + seconds
         while not _is_cancelled() and self._elapsed() < until and await self._is_due():
             taken = await self._store.write(self._take)
-            # Wait for the others before failing: interrupted, they could be sent twice.
+            # Wait for the others before failing, because interrupted emails could be sent twice.
             for ended in await asyncio.gather(*map(self._send, taken), return_exceptions=True):
                 if ended is not None:
                     raise ended
 
     def _take(self, connection: Connection) -> list[QueuedMail]:
-        return outbox.lease(connection, self._clock(), LEASE_SECONDS, AT_ONCE)
+        return outbox.lease(connection, self._clock(), LEASE_SECONDS, MAX_CONCURRENT)
 
     async def _is_due(self) -> bool:
         due = await self._store.read(outbox.next_due)
@@ -148,7 +148,7 @@ class MailSender:
 
 
 def _facts(waiting: QueuedMail) -> dict[str, str | int]:
-    """Fields to log."""
+    """Return the fields to log."""
     return {"mail": waiting.id, "kind": waiting.mail.kind.value, "attempt": waiting.attempts}
 
 

@@ -65,11 +65,11 @@ class _Content(Struct, frozen=True, kw_only=True):
     button: str = ""
     link: str = ""
     or_open: str = ""
-    """The link as text, in case the button doesn't work."""
+    """A sentence with the link as text, in case the button doesn't work."""
     ending: str = ""
     language: str = "en"
     unsubscribe: str = ""
-    """Link that turns off such emails; may be empty."""
+    """The link that turns off these emails; may be empty."""
 
 
 class MailTemplates:
@@ -80,7 +80,7 @@ class MailTemplates:
         self._links = links
 
     async def rendered(self, mail: Mail, now: float) -> RenderedMail | None:
-        """`render`, for `MailSender`."""
+        """Render an email, as `RendersMails` declares."""
         return self.render(mail, now)
 
     def render(self, mail: Mail, now: float) -> RenderedMail | None:
@@ -91,7 +91,7 @@ class MailTemplates:
 
 
 def test_mail(state: State, to: str, site: str) -> RenderedMail:
-    """A test email, in the organization's language."""
+    """Return a test email in the organization's language."""
     organization = state.realm.name
     text = texts(language_of(state.realm.default_language), "emails")
     subject = text("test_subject", organization=organization)
@@ -111,7 +111,7 @@ def _rendered(organization: str, to: str, site: str, parts: _Content) -> Rendere
 
 
 def unsubscribe_headers(address: str) -> tuple[tuple[str, str], ...]:
-    """Headers for one-click unsubscribing (RFC 8058)."""
+    """Return headers for one-click unsubscribing (RFC 8058)."""
     return (
         ("List-Unsubscribe", f"<{address}>"),
         ("List-Unsubscribe-Post", "List-Unsubscribe=One-Click"),
@@ -120,8 +120,8 @@ def unsubscribe_headers(address: str) -> tuple[tuple[str, str], ...]:
 
 @cache
 def templates() -> "jinja2.Environment":
-    """The templates' environment."""
-    import jinja2  # Only where there are mails.
+    """Return the templates' environment."""
+    import jinja2  # Imported here: only nodes that send email need it.
 
     return jinja2.Environment(
         loader=jinja2.PackageLoader("tertulia.outbound"),
@@ -135,7 +135,7 @@ def templates() -> "jinja2.Environment":
 def _email(
     state: State, mail: Mail, name: str, language: str, facts: Mapping[str, str], link: str = ""
 ) -> _Content:
-    """The content of the email with that name, with `facts` filled in."""
+    """Return the content of the email with that name, with `facts` filled in."""
     emails = texts(language, "emails")
     letter = emails.texts["letters"][name]
     known = {"organization": state.realm.name, "site": mail.site, **facts}
@@ -152,7 +152,7 @@ def _email(
 
 
 def _language_at(state: State, address: str) -> str:
-    """The language of the account with this address, or of the organization."""
+    """Return the language of the account with this address, or of the organization."""
     user = state.user_with_address(address)
     return language_for(state, user) if user else language_of(state.realm.default_language)
 
@@ -248,7 +248,7 @@ def _deactivated(state: State, links: MailLinks, mail: Mail, now: float) -> _Con
 
 def _date_and_time(at: int, language: str) -> str:
     """Return a time as the language writes it, in UTC."""
-    from babel.dates import format_date  # Only for emails.
+    from babel.dates import format_date  # Imported here: only emails need it.
 
     then = datetime.fromtimestamp(at, UTC)
     date = format_date(then, "long", locale=language)

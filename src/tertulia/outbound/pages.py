@@ -25,7 +25,7 @@ _IMAGE: Final = ("og:image:secure_url", "og:image", "og:image:url", "twitter:ima
 
 
 MAX_SECONDS: Final = 3.0
-"""Processor time for one page; a typical one takes a hundredth."""
+"""The most processor seconds for one page. A typical one takes a hundredth."""
 PATIENCE: Final = 30.0
 DESCRIBED: Final[WorkerTask[LinkPreview]] = WorkerTask(
     "tertulia.outbound.pages:described", LinkPreview, load="tertulia.outbound.pages:load"
@@ -33,7 +33,8 @@ DESCRIBED: Final[WorkerTask[LinkPreview]] = WorkerTask(
 
 
 async def preview(page: bytes, url: str, content_type: str) -> LinkPreview | None:
-    """`described` in a worker; None if that fails or takes too long."""
+    """Return the metadata of a page, extracted by a worker; None if that fails or takes too
+    long."""
     try:
         return await FILES.call(
             DESCRIBED, page, url, content_type, allowance=TaskBudget(MAX_SECONDS, PATIENCE)
@@ -49,8 +50,8 @@ def load(*_: object) -> None:
 
 
 def described(page: bytes, url: str, content_type: str = "") -> LinkPreview:
-    """The metadata of a page, which may be truncated. `url` is its address, and `content_type` its
-    header."""
+    """Return the metadata of a page, which may be truncated. `url` is its address, and
+    `content_type` its header."""
     root = _parsed(page, content_type)
     if root is None:
         return LinkPreview()
@@ -83,7 +84,7 @@ def _parsed(page: bytes, content_type: str) -> "etree._Element | None":
         encoding = "utf-8"
     try:
         parser = etree.HTMLParser(encoding=encoding, no_network=True, huge_tree=False)
-    except LookupError:  # Unknown encoding.
+    except LookupError:  # The encoding is unknown.
         parser = etree.HTMLParser(no_network=True, huge_tree=False)
     try:
         return etree.fromstring(page, parser)
@@ -96,7 +97,7 @@ def _first(said: dict[str, str], names: Iterable[str]) -> str:
 
 
 def _plain(text: str, limit: int) -> str:
-    """The text in one line, without invisible characters, truncated."""
+    """Return the text in one line, without invisible characters, truncated."""
     text = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 

@@ -1,5 +1,5 @@
-"""A message's HTML for email programs and for pages without scripts, without classes, and its plain
-text."""
+"""Converting a message's HTML for email programs and pages without scripts, which have no style
+sheets, and to plain text."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -47,7 +47,7 @@ class ReadableMessage(Struct, frozen=True, kw_only=True):
 
 
 def pictures_in(html: str) -> list[str]:
-    """The paths of uploaded images that the message shows outside of spoilers."""
+    """Return the paths of uploaded images that the message shows outside of spoilers."""
     images = (value for value in _parsed(html).iter("img") if not _is_hidden(value))
     result = (_THUMBNAIL.fullmatch(image.get("src") or "") for image in images)
     return list(dict.fromkeys(unquote(match[1]) for match in result if match))
@@ -164,7 +164,7 @@ def _emoji(element: "etree._Element") -> str:
 
 
 def _name_of(element: "etree._Element") -> str:
-    """The name of an image or video, from its link."""
+    """Return the name of an image or video, from its link."""
     link = element.getparent()
     title = link.get("title") if link is not None and link.tag == "a" else None
     return element.get("alt") or title or unquote((element.get("src") or "").rpartition("/")[2])
@@ -196,7 +196,7 @@ def _clean(element: "etree._Element", site: str) -> None:
 
 
 def _text(root: "etree._Element") -> str:
-    """The plain text of a simplified element."""
+    """Return the plain text of a simplified element."""
     return "".join(_inside(root))
 
 

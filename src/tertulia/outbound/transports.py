@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from email.message import EmailMessage
 
 TIMEOUT_SECONDS: Final = 30
-"""Timeout of one email."""
+"""The timeout of one email in seconds."""
 _FAREWELL_SECONDS: Final = 2
-"""Part of the timeout that is reserved for QUIT."""
+"""The seconds of the timeout that are reserved for QUIT."""
 _LONGEST_REPLY: Final = 1000
 
 
 class Trouble(StrEnum):
-    """Why an email wasn't sent."""
+    """The reason why an email wasn't sent."""
 
     UNREACHABLE = "unreachable"
     """The connection failed, ended, or timed out."""
     NOT_ENCRYPTED = "not_encrypted"
-    """The connection can't be encrypted as set, or the certificate isn't trusted."""
+    """The connection can't be encrypted as configured, or the certificate isn't trusted."""
     NOT_SIGNED_IN = "not_signed_in"
     """The server rejects the credentials."""
     REFUSED = "refused"
@@ -39,8 +39,8 @@ class Trouble(StrEnum):
 
 
 class NotSent(Exception):
-    """The email wasn't sent. `str(error)` says why, for the operator. `reply` is the server's reply
-    with its code; may be empty."""
+    """The email wasn't sent. `str(error)` is the reason, for the operator. `reply` is the server's
+    reply with its code; may be empty."""
 
     def __init__(self, said: str, trouble: Trouble = Trouble.UNREACHABLE, reply: str = "") -> None:
         self.trouble = trouble
@@ -60,7 +60,7 @@ class Transport(Protocol):
     """Sends emails."""
 
     async def send(self, mail: RenderedMail, mail_id: str) -> None:
-        """Send the email. Raises Undeliverable or Delayed. `mail_id` is the same for each
+        """Send the email. Raise Undeliverable or Delayed. `mail_id` is the same for each
         attempt."""
 
 
@@ -73,7 +73,7 @@ class SmtpServer(Struct, frozen=True, kw_only=True):
     user: str = ""
     password: str = ""
     sender: str
-    """An address, or `Name <address>`."""
+    """The sender: an address, or `Name <address>`."""
 
 
 class Smtp:
@@ -96,7 +96,7 @@ class Smtp:
             aiosmtplib.SMTPConnectError,
             aiosmtplib.SMTPHeloError,
         ) as error:
-            # A problem of the connection, not of the email.
+            # The problem is the connection, not the email.
             raise self._delayed(error) from None
         except aiosmtplib.SMTPResponseException as error:
             raise self._failure(
@@ -138,13 +138,13 @@ class Smtp:
             connection.close()
 
     def _failure(self, code: int, said: str, line: str) -> NotSent:
-        """The error for a reply about one email."""
+        """Return the error for a reply about one email."""
         kind = Undeliverable if 500 <= code < 600 else Delayed
         reply = f"{code} {line}".rstrip()
         return kind(f"{self._server.host}: {code} {said}", Trouble.REFUSED, reply)
 
     def _delayed(self, error: Exception) -> Delayed:
-        """The error for a problem that concerns all emails."""
+        """Return the error for a problem that affects all emails."""
         import aiosmtplib
 
         reply = ""
@@ -164,7 +164,7 @@ def _trouble(error: Exception) -> Trouble:
     if isinstance(error, aiosmtplib.SMTPAuthenticationError):
         return Trouble.NOT_SIGNED_IN
     if type(error) is aiosmtplib.SMTPException:
-        # The library has no classes for these: the server lacks what is set.
+        # The library has no classes for these errors: the server lacks a configured option.
         if "STARTTLS" in said:
             return Trouble.NOT_ENCRYPTED
         if "AUTH" in said or "authentication" in said:
@@ -175,7 +175,7 @@ def _trouble(error: Exception) -> Trouble:
 
 
 def _said(error: Exception) -> str:
-    """The error in one short line."""
+    """Return the error in one short line."""
     return _line(str(error)) or type(error).__name__
 
 
@@ -200,20 +200,20 @@ class Folder:
     def _write(self, mail: RenderedMail, mail_id: str) -> None:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         now = datetime.fromtimestamp(self._clock(), UTC)
-        place = self._directory / f"{now:%Y-%m-%dT%H-%M-%S}-{mail_id[:8]}.eml"
-        draft = place.with_suffix(".part")
+        path = self._directory / f"{now:%Y-%m-%dT%H-%M-%S}-{mail_id[:8]}.eml"
+        draft = path.with_suffix(".part")
         message = mail_message(mail, mail_id, self._sender, readable=True)
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(message.as_bytes())
-        draft.replace(place)
+        draft.replace(path)
 
 
 def mail_message(
     mail: RenderedMail, mail_id: str, sender: str, *, readable: bool = False
 ) -> "EmailMessage":
-    """The email with text and HTML parts. `readable` doesn't encode them, for people who read the
-    file."""
+    """Return the email with text and HTML parts. `readable` leaves them unencoded, for people who
+    read the file."""
     from email.message import EmailMessage  # Where there is something to be sent.
     from email.policy import SMTP as WIRE_POLICY
 

@@ -9,28 +9,28 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-if TYPE_CHECKING:  # It is loaded where something is pushed.
+if TYPE_CHECKING:  # Imported where it's used, because that is slow.
     from cryptography.hazmat.primitives.asymmetric import ec
 
 MAX_PAYLOAD: Final = 3900
 """Largest payload in bytes: encrypted, it stays below the 4096 that every push service accepts."""
 TOKEN_SECONDS: Final = 12 * 3600
-"""Lifetime of a token. Services accept up to a day."""
+"""The lifetime of a token in seconds. Services accept up to a day."""
 RENEWED_SECONDS: Final = TOKEN_SECONDS // 2
 _ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
-"""Order of P-256."""
+"""The order of the curve P-256."""
 _RECORD: Final = 4096
 _ORIGINS: Final = 1000
-"""Cached tokens."""
+"""The number of cached tokens."""
 _PROGRAMS: Final = 1000
-"""Cached public keys."""
+"""The number of cached public keys."""
 _PADDED_TO: Final = 256
 """Payloads are padded to multiples of this, to hide their length."""
 
 
 def encrypted(payload: bytes, p256dh: bytes, auth: bytes) -> bytes:
     """Encrypt the payload for a device's public key and secret, as the body of a request with
-    `Content-Encoding: aes128gcm`. Raises ValueError for an invalid key, and for a payload that is
+    `Content-Encoding: aes128gcm`. Raise ValueError for an invalid key, and for a payload that is
     too long."""
     if len(payload) > MAX_PAYLOAD:
         raise ValueError("the payload is too long")
@@ -59,8 +59,8 @@ def encrypted(payload: bytes, p256dh: bytes, auth: bytes) -> bytes:
 
 
 class PushKey:
-    """The installation's key for push services. Devices subscribe with its public key, so services
-    accept their pushes only from this server."""
+    """The server's key for push services. Devices subscribe with its public key, so services accept
+    their pushes only from this server."""
 
     def __init__(self, seed: bytes) -> None:
         self._number = int.from_bytes(hashlib.sha512(seed).digest(), "big") % (_ORDER - 1) + 1
@@ -78,8 +78,8 @@ class PushKey:
         return _text(_point(self._key.public_key()))
 
     def authorization(self, endpoint: str, contact: str, now: float) -> str:
-        """The `Authorization` header for an endpoint. `contact` is a `mailto:` or `https:` address
-        for the service's operators. `now` is in UNIX seconds."""
+        """Return the `Authorization` header for an endpoint. `contact` is a `mailto:` or `https:`
+        address for the service's operators, and `now` is in UNIX seconds."""
         parts = urlsplit(endpoint)
         origin = f"{parts.scheme}://{parts.netloc}"
         until, header = self._known.get(origin, (0.0, ""))

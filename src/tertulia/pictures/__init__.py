@@ -1,7 +1,5 @@
-"""Uploaded images: inspecting and scaling them.
-
-`work` runs in a worker, because decoding takes memory and as much time as the image's author likes.
-"""
+"""Uploaded images: inspecting and scaling them. `work` runs in a worker process, because the time
+and memory that decoding takes depend on the image."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -34,9 +32,9 @@ __all__ = [
 T = TypeVar("T")
 
 MAX_SECONDS: Final = 20.0
-"""CPU time per image. A large photo takes less than a second."""
+"""The most CPU seconds per image. A large photo takes less than a second."""
 PATIENCE: Final = 60.0
-"""Seconds including the wait for a worker."""
+"""The most seconds per image, including the wait for a worker."""
 
 _WORK: Final = "tertulia.pictures.work"
 _LOAD: Final = f"{_WORK}:load"
@@ -52,10 +50,8 @@ THUMBNAIL: Final[WorkerTask[Scaled]] = WorkerTask(f"{_WORK}:thumbnail", Scaled, 
 
 
 async def squared(content: bytes, size: int) -> Scaled:
-    """Return the middle of the first frame as a square PNG.
-
-    Like all of these, raises BadPicture, and Unavailable if too many images wait.
-    """
+    """Return the center of the first frame as a square PNG. Raise BadPicture, and Unavailable if
+    too many images wait, as all of these functions do."""
     return await _done(SQUARED, content, size)
 
 
@@ -69,13 +65,13 @@ async def animated(content: bytes, size: int) -> Scaled | None:
     return await _done(ANIMATED, content, size)
 
 
-async def described(place: Path) -> PictureInfo:
-    return await _done(DESCRIBED, str(place))
+async def described(path: Path) -> PictureInfo:
+    return await _done(DESCRIBED, str(path))
 
 
-async def thumbnail(place: Path, width: int, height: int, *, moving: bool) -> Scaled:
+async def thumbnail(path: Path, width: int, height: int, *, moving: bool) -> Scaled:
     """Return the image as WebP, scaled down to fit; with all frames if `moving`."""
-    return await _done(THUMBNAIL, str(place), width, height, moving)
+    return await _done(THUMBNAIL, str(path), width, height, moving)
 
 
 async def _done(job: WorkerTask[T], *arguments: object) -> T:

@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from typing import Final
 
 MAX_PIXELS: Final = 90_000_000
-"""In all frames. Larger images aren't decoded, because a small file can be huge when decoded."""
+"""The most pixels in all frames. Larger images aren't decoded, because a small file can be huge
+when decoded."""
 MAX_FRAMES: Final = 2000
-"""Counted before a decoder does, which takes long for millions."""
+"""The most frames. They're counted before a decoder does, which takes long for millions."""
 
 
 class BadPicture(Exception):
-    """The file isn't an image that can be shown. The text is for its owner."""
+    """The file isn't an image that can be displayed. The text is for its owner."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,6 @@ class PictureInfo:
     """An image's properties, read without decoding it."""
 
     width: int
-    """Pixels, of the upright image."""
+    """Pixels, after rotation."""
     height: int
     animated: bool

@@ -55,22 +55,22 @@ def animated(content: bytes, size: int) -> Scaled | None:
         return Scaled(out.getvalue(), "image/gif", size, size, animated=True)
 
 
-def described(place: str) -> PictureInfo:
-    with opened(Path(place)) as picture:
+def described(path: str) -> PictureInfo:
+    with opened(Path(path)) as picture:
         width, height = picture.size
         if picture.getexif().get(ExifTags.Base.Orientation) in _LYING:
             width, height = height, width
-        return PictureInfo(width, height, _frames(picture, Path(place)) > 1)
+        return PictureInfo(width, height, _frames(picture, Path(path)) > 1)
 
 
 _LYING: Final = frozenset({5, 6, 7, 8})
-"""Orientations that swap width and height."""
+"""EXIF orientations that swap width and height."""
 
 
-def thumbnail(place: str, width: int, height: int, moving: bool) -> Scaled:
+def thumbnail(path: str, width: int, height: int, moving: bool) -> Scaled:
     size = (width, height)
-    with opened(Path(place)) as picture:
-        if moving and _frames(picture, Path(place)) > 1:
+    with opened(Path(path)) as picture:
+        if moving and _frames(picture, Path(path)) > 1:
             return _moving(picture, size)
         picture.draft("RGB", size)
         still = upright(picture)
@@ -103,8 +103,8 @@ def _moving(picture: Image.Image, size: tuple[int, int]) -> Scaled:
 
 @contextmanager
 def opened(content: bytes | Path) -> Iterator[Image.Image]:
-    """Open the image without decoding it. Raises BadPicture if it isn't a safe image, or if
-    decoding fails inside the context."""
+    """Open the image without decoding it. Raise BadPicture if it isn't a safe image, or if decoding
+    fails inside the context."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
@@ -178,7 +178,7 @@ def _png(picture: Image.Image) -> Scaled:
 
 
 def drawn(number: int, letters: str, size: int) -> bytes:
-    # Steps by the golden ratio keep the hues of neighbouring numbers far apart.
+    # Steps by the golden ratio keep the hues of neighboring numbers far apart.
     hue = int(number * 0.618033988749895 % 1 * 360)
     picture = Image.new("RGB", (size, size), f"hsl({hue}, 45%, 40%)")
     brush = ImageDraw.Draw(picture)

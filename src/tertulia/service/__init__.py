@@ -1,2 +1,1 @@
-"""What can be done with an organization, without HTTP: used by the API, the jobs, and the command
-line."""
+"""Operations on an organization without HTTP, used by the API, the jobs, and the command line."""

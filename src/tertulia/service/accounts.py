@@ -26,23 +26,23 @@ logger = logging.getLogger("tertulia.accounts")
 async def leave(
     caller: Caller,
     user_id: int,
-    places: DeletionScope,
+    scope: DeletionScope,
     *,
     erased: bool,
     comment: str | None,
     files: bool = False,
 ) -> bool:
-    """Deactivate an account and its bots, delete their messages in `places`, with `files` also
-    their files, and with `erased`, delete the person's data. With a `comment`, the person gets an
-    email.
+    """Deactivate an account and its bots, and delete their messages in `scope`. With `files`, also
+    delete their files; with `erased`, also erase the person's data. With a `comment`, email the
+    person.
 
-    Return whether everything is deleted. If not, call it again, or a node continues it after a
-    minute; until then, the account isn't erased. Raises as the verbs that it uses.
+    Return whether everything is deleted. If not, call this again, or a node continues after a
+    minute; until then, the account isn't erased. Raise the errors of the verbs that it uses.
     """
     if erased and comment is not None:
         raise Refused("You can't send an email to someone whose address is also being deleted.")
     site = caller.node.config.mail_site
-    if not places and not files:
+    if not scope and not files:
         if erased:
             await _erase(caller, user_id)
         else:
@@ -57,12 +57,12 @@ async def leave(
     store = caller.node.store
     deletion = await deletions.found(store, user_id)
     if deletion is None or (deletion.places, deletion.files, deletion.erased) != (
-        places,
+        scope,
         files,
         erased,
     ):
         deletion = PendingDeletion(
-            user_id=user_id, actor_id=caller.user.id, places=places, files=files, erased=erased
+            user_id=user_id, actor_id=caller.user.id, places=scope, files=files, erased=erased
         )
 
     async def worked(messages: int) -> None:
@@ -71,7 +71,7 @@ async def leave(
         await deletions.remember(store, deletion)
 
     await worked(0)
-    complete = await deleting.delete_written(caller, [*bots, user_id], places, worked)
+    complete = await deleting.delete_written(caller, [*bots, user_id], scope, worked)
     while files and await caller.submit(erasing.clear_files, user_id):
         pass
     if erased and complete and not caller.state.users[user_id].is_deleted:
@@ -99,7 +99,7 @@ async def _erase(caller: Caller, user_id: int) -> None:
 
 
 def password_rules(config: Config) -> PasswordRules:
-    """The rules for new passwords on this server."""
+    """Return this server's rules for new passwords."""
     rules = PasswordRules(
         min_length=config.password_min_length, min_guesses=config.password_min_guesses
     )
@@ -113,14 +113,14 @@ def _is_breached(path: Path, text: str) -> bool:
     try:
         return is_breached(path, text)
     except OSError as error:
-        # People can still choose a password, and the operator learns of it.
+        # People can still choose a password, and the operator is told.
         fields = {"file": str(path), "reason": error.strerror}
         logger.error("could not read breached_passwords_file", extra={"fields": fields})
         return False
 
 
 async def good_password(node: Node, text: str, *personal: str) -> str:
-    """Return the password if it is good enough; otherwise raise Refused. `own` is what is known
-    about the person."""
+    """Return the password, or raise Refused if the rules don't allow it. `personal` is what others
+    know about the person."""
     known = (*personal, node.state.realm.name)
     return await node.vault.in_thread(password_rules(node.config).require, text, known)

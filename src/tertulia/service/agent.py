@@ -1,4 +1,4 @@
-"""A node as an agent uses it: in its owner's name, within what its key allows."""
+"""Operations for agents, which act in their owner's name within the reach of their key."""
 
 from collections.abc import Sequence
 
@@ -16,51 +16,49 @@ from tertulia.service.node import Caller
 
 
 class Agent(Caller, frozen=True, kw_only=True):
-    """A caller that is an agent. It sees only the channels, people, and messages that its key
-    reaches; others don't exist for it.
-
-    Every method raises WrongApiKey if the key has been revoked.
-    """
+    """An agent as a caller. It sees only the channels, people, and messages that its key reaches;
+    anything else looks as if it didn't exist. Every method raises WrongApiKey if the key has been
+    revoked."""
 
     @property
     def reach(self) -> Reach:
         return self.key.reach
 
     def about_to(self, needs: Needs) -> "Agent":
-        """Return the agent for an operation with these needs. Raises KeyInsufficient."""
+        """Return the agent for an operation with these needs. Raise KeyInsufficient."""
         access_keys.require(self.key, needs)
         return msgspec.structs.replace(self, needs=needs)
 
     def channels(self) -> list[Channel]:
-        """The channels that the agent reaches, by ascending ID."""
+        """Return the channels that the agent reaches, by ascending ID."""
         return access_keys.reached_channels(self.state, self.user, self.reach)
 
     def channel(self, channel_id: int) -> Channel:
-        """Raises NoSuchChannel."""
+        """Return the channel. Raise NoSuchChannel if the agent can't see it."""
         return access_keys.reached_channel(self.state, self.user, self.reach, channel_id)
 
     def people(self) -> list[User]:
-        """The accounts that the agent reaches, by ascending ID."""
-        return access_keys.reached_people(self.state, self.user, self.reach)
+        """Return the accounts that the agent reaches, by ascending ID."""
+        return access_keys.users_in_reach(self.state, self.user, self.reach)
 
     async def find(self, query: MessageQuery) -> FoundMessages:
-        """Like `find_messages`."""
+        """Return the messages that match the query, as `find_messages`."""
         return await find_messages(self.node, self.user, query)
 
     async def messages(self, ids: Sequence[int]) -> list[Message]:
-        """Return these messages. Raises NoSuchMessage if the agent can't read one of them."""
+        """Return these messages. Raise NoSuchMessage if the agent can't read one of them."""
         messages = (await self.find(MessageQuery(ids=sorted(set(ids))))).page.messages
         if len(messages) != len(set(ids)):
             raise NoSuchMessage
         return messages
 
     async def message(self, message_id: int) -> Message:
-        """Raises NoSuchMessage."""
+        """Return the message. Raise NoSuchMessage if the agent can't read it."""
         (message,) = await self.messages([message_id])
         return message
 
     async def own_message(self, message_id: int) -> Message:
-        """Return a message that this agent wrote. Raises NoSuchMessage, and Refused for messages of
+        """Return a message that this agent wrote. Raise NoSuchMessage, and Refused for messages of
         others, including its owner."""
         message = await self.message(message_id)
         if message.sender_id != self.user.id or message.client != self.key.client:

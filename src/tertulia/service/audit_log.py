@@ -1,8 +1,6 @@
-"""Records for the audit log of what changes nothing, such as failed sign-ins.
-
-Anyone can cause these, so each kind has a budget. What exceeds it is counted, and recorded
-as one record when its period ends.
-"""
+"""Audit log records of actions that change nothing, such as failed sign-ins. Anyone can cause
+these, so each kind has a budget. Records beyond it are counted, and written as one record when the
+period ends."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,24 +12,25 @@ from tertulia.store.notes import Audited
 
 
 class RecordLimit(NamedTuple):
-    """How many records of a kind are written."""
+    """Limits on the number of records of a kind."""
 
     alike: int = 3
-    """Records per period of one account and network. More are counted."""
+    """Records per period for one account and network. Further ones are counted."""
     period: int = 600
     """Seconds."""
     burst: int = 300
-    """Records of a node that can be written immediately."""
+    """Records that a node can write immediately."""
     per_second: float = 0.1
-    """Records of a node in the long run."""
+    """Records that a node can write per second in the long run."""
 
 
 _LIMIT: Final = RecordLimit()
 _LIMITS: Final[Mapping[AuditKind, RecordLimit]] = {
-    # A program with an old key tries it for as long as it runs.
+    # A program with an old key may try it for as long as it runs.
     "key_refused": RecordLimit(alike=1, period=6 * 3600, burst=100, per_second=0.01),
 }
-"""Of kinds that have others. Each kind has its own budget, so that a flood hides no other kind."""
+"""Limits of kinds that don't use the defaults. Each kind has a separate budget, so that a flood of
+one kind hides no other kind."""
 _Source = tuple[AuditKind, int | None, str]
 """A kind, an account, and a network."""
 
@@ -54,7 +53,7 @@ class _Budget:
 
 
 class AuditRecorder:
-    """Writes a node's records within a moment."""
+    """Collects a node's records and writes them within seconds."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -71,8 +70,8 @@ class AuditRecorder:
         user_id: int | None = None,
         details: Mapping[str, Any] | None = None,
     ) -> None:
-        """Record something. `network` is the client's; records of the same kind, account, and
-        network count together."""
+        """Record an action. `network` is the client's; records of the same kind, account, and
+        network are counted together."""
         now = self._log.clock()
         self.write_counts(now)
         source: _Source = (kind, user_id, network)
@@ -106,7 +105,7 @@ class AuditRecorder:
         return True
 
     def write_counts(self, now: float | None = None) -> None:
-        """Record what was counted in periods that have ended, or with None in all."""
+        """Write the counts of periods that have ended; all counts for None."""
         at = self._log.clock()
         over = [
             source

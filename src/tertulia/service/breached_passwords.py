@@ -1,9 +1,6 @@
-"""Looking up passwords in a list of known ones.
-
-The list is that of Have I Been Pwned, ordered by hash: a line for each password, with its SHA-1 in
-hexadecimal and, after a colon, how often it was seen. It's searched on the disk, because it's
-larger than memory.
-"""
+"""Looking up passwords in a list of breached ones: Have I Been Pwned's list ordered by hash. It has
+a line for each password, with its SHA-1 in hexadecimal and, after a colon, the number of times it
+was seen. It's searched on disk, because it's larger than memory."""
 
 import hashlib
 import os
@@ -13,11 +10,11 @@ from typing import Final
 
 _ENTRY: Final = re.compile(rb"[0-9A-Fa-f]{40}:[0-9]+")
 _LINE: Final = 100
-"""More bytes than a line has."""
+"""More bytes than a line can have."""
 
 
 def is_breached(path: Path, password: str) -> bool:
-    """Whether the list has the password. Raises OSError if it can't be read."""
+    """Whether the list contains the password. Raise OSError if it can't be read."""
     sought = hashlib.sha1(password.encode(), usedforsecurity=False).hexdigest().upper().encode()
     with path.open("rb") as file:
         # The line is after `first`, or begins there, and begins before `end`.
@@ -36,8 +33,7 @@ def is_breached(path: Path, password: str) -> bool:
 
 
 def trouble(path: Path) -> str | None:
-    """Return why the list can't be used; None if it can, as far as its first and last lines
-    show."""
+    """Return why the list can't be used, or None if its first and last lines are valid."""
     try:
         with path.open("rb") as file:
             end = file.seek(0, os.SEEK_END)

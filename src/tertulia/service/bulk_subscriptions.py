@@ -29,17 +29,15 @@ LONGEST_PAUSE = 1.0
 
 
 class _Stopped(Refused):
-    """A part of a request was refused after others were done."""
+    """A part of a request was refused after earlier parts were done."""
 
 
 async def subscribe(caller: Caller, wanted: SubscribeRequest) -> SubscribeResult:
     """Subscribe people to channels, creating those that don't exist.
 
-    A large request is split into several commands. Everything that can be refused is checked first.
-    If a part is refused anyway, because something changed in the meantime, the parts before it
-    remain in effect.
-
-    Raises as `tertulia.domain.channels.subscriptions.subscribe`.
+    A large request is split into several commands, after checking everything that can be refused.
+    If a command is refused anyway, because something changed in the meantime, earlier ones remain
+    in effect. Raise as `tertulia.domain.channels.subscriptions.subscribe`.
     """
     wanted = await _rendered(caller, wanted)
     if _is_one_part(len(wanted.channels), wanted.principals):
@@ -50,7 +48,7 @@ async def subscribe(caller: Caller, wanted: SubscribeRequest) -> SubscribeResult
     )
     open_ones = []
     created: list[Channel] = []
-    for new in subscriptions.each_once(wanted.channels):
+    for new in subscriptions.unique_channels(wanted.channels):
         await asyncio.sleep(0)
         checked = caller.consider(subscriptions.check, wanted, new, created)
         if checked.channel is None:
@@ -72,8 +70,8 @@ async def subscribe(caller: Caller, wanted: SubscribeRequest) -> SubscribeResult
 
 
 async def _submitted(caller: Caller, verb: Verb[T], *arguments: Any) -> T:
-    """Submit one part, and then leave the writer and the database to others for as long as that
-    took: SQLite's lock has no queue."""
+    """Submit one part, then pause for as long as that took, so that other writers get their turn:
+    SQLite's lock has no queue."""
     began = caller.node.log.elapsed()
     done = await caller.submit(verb, *arguments)
     await asyncio.sleep(min(max(caller.node.log.elapsed() - began, 0.0), LONGEST_PAUSE))
@@ -83,7 +81,7 @@ async def _submitted(caller: Caller, verb: Verb[T], *arguments: Any) -> T:
 async def exchange(
     caller: Caller, wanted: SubscribeRequest, leaving: Sequence[str]
 ) -> SubscriptionExchange:
-    """Subscribe the caller to some channels and unsubscribe them from others in one command. Raises
+    """Subscribe the caller to some channels and unsubscribe them from others in one command. Raise
     as `tertulia.domain.channels.subscriptions.exchange`."""
     wanted = await _rendered(caller, wanted)
     return await caller.submit(subscriptions.exchange, wanted, leaving, caller.render)
@@ -130,7 +128,8 @@ def _chunks(people: Sequence[int]) -> Iterator[tuple[int, ...]]:
 async def _part(
     caller: Caller, wanted: SubscribeRequest, some: Sequence[NewChannel], people: Sequence[int]
 ) -> SubscribeResult:
-    """Subscribe people to channels. If they are too many for one command, it is one channel."""
+    """Subscribe people to channels. If there are too many people for one command, `some` has only
+    one channel."""
     first, *others = _chunks(people)
     part = msgspec.structs.replace(
         wanted, channels=tuple(some), principals=first, notify_subscribed=False
@@ -163,7 +162,7 @@ def _stopped(refusal: Refused) -> Refused:
 
 
 def _together(subscribe_result: SubscribeResult, other: SubscribeResult) -> SubscribeResult:
-    """The combined result of two parts."""
+    """Return the combined result of two parts."""
     for result, more in (
         (subscribe_result.subscribed, other.subscribed),
         (subscribe_result.already_subscribed, other.already_subscribed),
@@ -184,8 +183,8 @@ async def unsubscribe(
     if _is_one_part(len(channel_names), principals):
         return await caller.submit(subscriptions.unsubscribe, channel_names, principals)
     people = caller.consider(subscriptions.check_people, len(channel_names), principals)
-    # The caller comes last: without the channel they may no longer be allowed to unsubscribe
-    # others.
+    # The caller comes last, because outside the channel they may no longer be allowed to
+    # unsubscribe others.
     people.sort(key=lambda user_id: user_id == caller.user_id)
     result: dict[str, None] = {}
     for name in channel_names:

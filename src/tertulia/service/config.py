@@ -1,4 +1,4 @@
-"""The server's configuration: its settings, and what follows from them."""
+"""The server's configuration: its settings, and values derived from them."""
 
 import hashlib
 import typing
@@ -27,10 +27,10 @@ AUTO = "auto"
 
 
 class Config(ServerSettings, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """The settings of a server, and what follows from them."""
+    """A server's settings, and values derived from them."""
 
     def digests_of_shared(self) -> Mapping[str, str]:
-        """Digests of the settings that must be the same on all nodes."""
+        """Return digests of the settings that must be the same on all nodes."""
         return {
             name: hashlib.sha256(repr(getattr(self, name)).encode()).hexdigest()[:12]
             for name in self.__struct_fields__
@@ -47,10 +47,14 @@ class Config(ServerSettings, kw_only=True, frozen=True, forbid_unknown_fields=Tr
         """The host of placeholder email addresses, such as `user7@…`."""
         return urlsplit(self.external_url).hostname or "tertulia.invalid"
 
+    def sign_in_method(self, name: str) -> SignInMethod | None:
+        """Return the sign-in method with this name."""
+        return next((method for method in self.sign_in if method.name == name), None)
+
     @property
-    def sign_in_of_scim(self) -> SignInMethod | None:
-        """The sign-in method that `scim_method` names."""
-        return next((method for method in self.sign_in if method.name == self.scim_method), None)
+    def has_directories(self) -> bool:
+        """Whether people can sign in with a directory's password."""
+        return any(method.TAKES_PASSWORDS for method in self.sign_in)
 
     @property
     def data_path(self) -> Path:
@@ -67,14 +71,14 @@ class Config(ServerSettings, kw_only=True, frozen=True, forbid_unknown_fields=Tr
         return S3Keys(key_id=self.s3_access_key_id, secret=self.s3_secret_access_key)
 
     def opened_files(self) -> tuple[Files, DiskFiles]:
-        """The store of files, and the disk for uploads in progress."""
+        """Return the file storage, and the disk for uploads in progress."""
         return opened_files(self.files_path, self.files_url, self.files_also_at, self.s3_keys)
 
     def opened_backups(self) -> Files:
-        """The store of backups."""
+        """Return the storage of backups."""
         if self.backup_to.startswith(S3):
-            here = DiskFiles(self.data_path)
-            return files_at(self.backup_to, here, self.s3_keys)
+            files = DiskFiles(self.data_path)
+            return files_at(self.backup_to, files, self.s3_keys)
         return DiskFiles(Path(self.backup_to))
 
     @property
@@ -87,7 +91,7 @@ class Config(ServerSettings, kw_only=True, frozen=True, forbid_unknown_fields=Tr
 
     @property
     def is_https(self) -> bool:
-        """Whether the server is reached by HTTPS."""
+        """Whether browsers reach the server over HTTPS."""
         return self.external_url.startswith("https:")
 
     @property
@@ -97,8 +101,8 @@ class Config(ServerSettings, kw_only=True, frozen=True, forbid_unknown_fields=Tr
 
     @property
     def mail_site(self) -> str:
-        """Base URL of links in emails: the configured URL, or the address that the server listens
-        on. Never the URL of a request, which its sender chooses."""
+        """The base URL of links in emails: the configured URL, or the address that the server
+        listens on. It's never the URL of a request, which its sender chooses."""
         host = self.host.strip("[]")
         if host in {"", "0.0.0.0", "::"}:  # noqa: S104 (nothing is bound here)
             host = "localhost"
@@ -110,9 +114,14 @@ class Config(ServerSettings, kw_only=True, frozen=True, forbid_unknown_fields=Tr
 
     @property
     def sends_notification_emails(self) -> bool:
-        """Whether missed-message emails are sent: only with a mail server, or in development.
-        Otherwise they would pile up in the directory."""
+        """Whether missed-message emails are sent: only with a mail server or in development, since
+        they would otherwise accumulate in the directory."""
         return bool(self.smtp_host) or self.dev
+
+    @property
+    def sends_pushes(self) -> bool:
+        """Whether push notifications are sent, to browsers or phones."""
+        return self.web_push or bool(self.push_bouncer_url)
 
     @property
     def worker(self) -> int | None:
@@ -121,12 +130,12 @@ class Config(ServerSettings, kw_only=True, frozen=True, forbid_unknown_fields=Tr
 
     @property
     def bus(self) -> Path | None:
-        """Directory that connects the server's workers; None without workers."""
+        """The directory of the sockets that connect the server's workers; None without workers."""
         return None
 
     @property
-    def place(self) -> str:
-        """Where the organization is stored, without secrets."""
+    def database_location(self) -> str:
+        """The database's location, without secrets."""
         return "the database" if self.database_url else self.data_dir
 
 
@@ -138,7 +147,7 @@ class WorkerConfig(Config, kw_only=True, frozen=True, forbid_unknown_fields=True
 
 
 class DeclaredServerSetting(Struct, frozen=True):
-    """What a setting's annotation says."""
+    """A setting's declaration, from its annotation."""
 
     type: typing.Any
     limits: Meta
@@ -148,7 +157,7 @@ class DeclaredServerSetting(Struct, frozen=True):
 
 @cache
 def declared_server_settings(record: type[Struct]) -> Mapping[str, DeclaredServerSetting]:
-    """The settings of a record, by name."""
+    """Return the settings of a record, by name."""
     declared = {}
     hints = typing.get_type_hints(record, include_extras=True)
     for name in record.__struct_fields__:
@@ -164,7 +173,7 @@ def declared_server_settings(record: type[Struct]) -> Mapping[str, DeclaredServe
 
 @cache
 def marked(*marks: SettingMark) -> frozenset[str]:
-    """The settings with one of these marks."""
+    """Return the settings with one of these marks."""
     return frozenset(
         name
         for name, setting in declared_server_settings(WorkerConfig).items()
@@ -173,11 +182,11 @@ def marked(*marks: SettingMark) -> frozenset[str]:
 
 
 SECRETS: Final = marked(SECRET)
-"""Settings that are shown to no one."""
+"""Settings that are never shown."""
 
 
 def without_password(url: str) -> str:
-    """The URL with its password hidden, whether before the host or in the query. Other text is
+    """Return the URL with its password hidden, before the host or in the query. Other text is
     returned unchanged."""
     try:
         parts = urlsplit(url)

@@ -1,8 +1,6 @@
-"""Passwords, API keys, tickets, and JSON web tokens.
-
-Passwords are hashed, and API keys are encrypted with the installation's secret, which is not in the
-database (`secret` in the data directory, or the setting of that name).
-"""
+"""Passwords, API keys, tickets, and JSON web tokens. Passwords are hashed, and API keys are
+encrypted with the server's secret, which isn't in the database (`secret` in the data directory, or
+the setting with that name)."""
 
 import asyncio
 import base64
@@ -37,12 +35,12 @@ SECRET_FILE = "secret"  # noqa: S105 (a file's name)
 
 
 class VaultError(Exception):
-    """The secret is missing, or from another installation. `str(error)` is for the operator."""
+    """The secret is missing, or belongs to another server. `str(error)` is for the operator."""
 
 
 def load_secret(data_dir: Path, configured: str | None, *, create: bool) -> str:
-    """Return the installation's secret: the configured one, or the data directory's. With `create`,
-    a missing one is generated; otherwise VaultError is raised."""
+    """Return the server's secret: the configured one, or the data directory's. With `create`,
+    generate a missing one; otherwise raise VaultError."""
     if configured:
         return configured
     path = data_dir / SECRET_FILE
@@ -54,13 +52,13 @@ def load_secret(data_dir: Path, configured: str | None, *, create: bool) -> str:
             " machine where `tertulia init` ran, or set TERTULIA_SECRET."
         )
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError):  # Another process created it at the same moment.
+    with contextlib.suppress(FileExistsError):  # Another process created it at the same time.
         save_secret(path, secrets.token_urlsafe(32))
     return path.read_text().strip()
 
 
 def save_secret(path: Path, secret: str) -> None:
-    """Write the secret to a new file with mode 600, atomically. Raises FileExistsError."""
+    """Write the secret to a new file with mode 600, atomically. Raise FileExistsError."""
     descriptor, written = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.")
     try:
         with os.fdopen(descriptor, "w") as file:
@@ -73,7 +71,7 @@ def save_secret(path: Path, secret: str) -> None:
 
 
 def _random_key() -> str:
-    """`KEY_LENGTH` random letters and digits."""
+    """Return `KEY_LENGTH` random letters and digits."""
     # Choosing each letter separately takes ten times as long.
     number = secrets.randbelow(len(_ALPHABET) ** KEY_LENGTH)
     results = []
@@ -84,7 +82,8 @@ def _random_key() -> str:
 
 
 def key_digest(api_key: str) -> str:
-    """The digest by which an API key is looked up. Keys are random, so a plain hash is enough."""
+    """Return the digest that an API key is looked up by. Keys are random, so a plain hash is
+    enough."""
     return hashlib.sha256(api_key.encode()).hexdigest()
 
 
@@ -109,7 +108,7 @@ class Vault:
         return Fernet(base64.urlsafe_b64encode(self._sealing))
 
     def _opened(self, sealed: str) -> str | None:
-        """The decrypted text; None if it was encrypted with another secret."""
+        """Return the decrypted text; None if it was encrypted with another secret."""
         from cryptography.fernet import InvalidToken
 
         try:
@@ -130,7 +129,7 @@ class Vault:
 
     def fits(self, fingerprint: str) -> bool:
         """Whether the fingerprint was made with this secret."""
-        # What is sealed ends with an HMAC of the rest, by the first half of the key (Fernet).
+        # Encrypted text ends with an HMAC of the rest, by the first half of the key (Fernet).
         try:
             content = base64.urlsafe_b64decode(fingerprint)
         except ValueError:
@@ -139,24 +138,24 @@ class Vault:
         return hmac.compare_digest(proof, content[-32:])
 
     def token(self, purpose: str, number: int, nonce: str) -> str:
-        """The secret part of a link: the same each time, and unknown without the installation's
-        secret."""
+        """Return the secret part of a link, which is always the same, and can't be computed without
+        the server's secret."""
         said = f"{purpose}\0{number}\0{nonce}".encode()
         proof = hmac.digest(self._links, said, "sha256")
         return base64.urlsafe_b64encode(proof).decode().rstrip("=")
 
     def mark(self, text: str) -> str:
-        """A short keyed digest of the text, which others can't find by trying texts."""
+        """Return a short keyed digest of the text, which others can't find by trying texts."""
         return hmac.digest(self._marks, text.encode(), "sha256")[:8].hex()
 
     def address_proof(self, text: str) -> str:
-        """A proof that an email address was created here for the text: 20 lowercase letters and
-        digits."""
+        """Return a proof that this server created an email address for the text: 20 lowercase
+        letters and digits."""
         proof = hmac.digest(self._links, b"mail address\0" + text.encode(), "sha256")[:12]
         return base64.b32encode(proof).decode().rstrip("=").lower()
 
     def nonce(self) -> str:
-        """A random text for `token`."""
+        """Return a random text for `token`."""
         return secrets.token_hex(16)
 
     async def credential(self, user_id: int, password: str | None) -> Credential:
@@ -180,42 +179,43 @@ class Vault:
         return NewApiKey(digest=key_digest(api_key), sealed=sealed)
 
     def new_agent_key(self) -> tuple[str, str]:
-        """A key for an agent, and its digest, which is all that is stored. Its prefix tells what it
-        is."""
+        """Return a key for an agent, and its digest, which is all that is stored. Its prefix says
+        that it's an agent's key."""
         key = AGENT_KEY_BEGINS + _random_key()
         return key, key_digest(key)
 
     def new_client_key(self) -> tuple[str, str]:
-        """An access key for a client that signs in, and its digest. It looks like an API key: some
-        clients rely on the length."""
+        """Return an access key for a client that signs in, and its digest. It looks like an API
+        key, because some clients rely on the length."""
         key = _random_key()
         return key, key_digest(key)
 
     def new_access_key(self) -> tuple[str, str]:
-        """An access key for a device or a program, and its digest, as `new_agent_key`."""
+        """Return an access key for a device or a program, and its digest, as `new_agent_key`."""
         key = ACCESS_KEY_BEGINS + _random_key()
         return key, key_digest(key)
 
     def api_key(self, credential: Credential) -> str:
-        """The credential's API key. Raises VaultError if it was encrypted with another secret."""
+        """Return the credential's API key. Raise VaultError if it was encrypted with another
+        secret."""
         api_key = self._opened(credential.key_sealed)
         if api_key is None:
             raise VaultError("The API key was encrypted with a different secret.")
         return api_key
 
     def sealed(self, text: str) -> str:
-        """The encrypted text; empty for an empty one."""
+        """Return the encrypted text; an empty text stays empty."""
         return self._seal.encrypt(text.encode()).decode() if text else ""
 
     def unsealed(self, sealed: str) -> str:
-        """The decrypted text. Raises VaultError if it was encrypted with another secret."""
+        """Return the decrypted text. Raise VaultError if it was encrypted with another secret."""
         text = self._opened(sealed) if sealed else ""
         if text is None:
             raise VaultError("This was encrypted with a different secret.")
         return text
 
     async def in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Run a slow function about a password."""
+        """Run a slow function that handles a password in one of the threads for that."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, function, *arguments)
 
@@ -223,7 +223,7 @@ class Vault:
         return await self.in_thread(self._hasher.hash, password)
 
     async def is_password(self, credential: Credential | None, password: str) -> bool:
-        """Whether it is the account's password. Takes the same time for accounts without a
+        """Whether this is the account's password. Takes the same time for accounts without a
         password."""
         hashed = credential.password_hash if credential else None
         if hashed is None:
@@ -244,7 +244,7 @@ class Vault:
 
         return await self.in_thread(verify)
 
-    # Tickets: signed texts in addresses, with an expiration time
+    # Tickets: signed texts in URLs, with an expiration time
 
     def ticket(self, purpose: str, text: str, expires: int) -> str:
         """Return a signed ticket for the text, valid for the purpose until that UNIX time. Anyone
@@ -253,7 +253,7 @@ class Vault:
         return f"{said}.{self._sign(purpose, said)}"
 
     def text_of(self, purpose: str, ticket: str, now: float) -> str | None:
-        """The text of the ticket; None if it is not valid for the purpose, or expired."""
+        """Return the text of the ticket; None if it's not valid for the purpose, or expired."""
         said, _, signature = ticket.partition(".")
         if not hmac.compare_digest(self._sign(purpose, said).encode(), signature.encode()):
             return None
@@ -275,7 +275,7 @@ _DIGESTS: Final = {"HS256": "sha256", "HS384": "sha384", "HS512": "sha512"}
 LEEWAY: Final = 30
 """Accepted difference between two clocks, in seconds."""
 MAX_SECONDS: Final = 24 * 3600
-"""Longest accepted lifetime, which limits the use of a leaked token."""
+"""Longest accepted lifetime in seconds, which limits the use of a leaked token."""
 
 
 class BadToken(Exception):
@@ -284,8 +284,8 @@ class BadToken(Exception):
 
 
 def claims_of(token: str, secret: str, now: float) -> Mapping[str, Any]:
-    """Return the claims of a JSON web token. Raises BadToken, also if it doesn't expire within
-    `MAX_SECONDS`."""
+    """Return the claims of a JSON web token. Raise BadToken if it's invalid, or doesn't expire
+    within `MAX_SECONDS`."""
     if len(token) > MAX_TOKEN or token.count(".") != 2 or not token.isascii():
         raise BadToken("This isn't a valid JSON web token.")
     said, _, signature = token.rpartition(".")
@@ -310,7 +310,7 @@ def claims_of(token: str, secret: str, now: float) -> Mapping[str, Any]:
 
 
 def _time(claims: Mapping[str, Any], name: str) -> float | None:
-    """The claim's time in UNIX seconds, if the token has it."""
+    """Return the claim's time in UNIX seconds, if the token has it."""
     value = claims.get(name)
     if value is None and name not in claims:
         return None

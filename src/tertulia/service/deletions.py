@@ -1,5 +1,5 @@
-"""Deletions of what people wrote, which may take longer than one request. They are remembered until
-they are complete, so that a node continues those that nobody works on (`jobs/deletions.py`)."""
+"""Deletions of people's messages and files, which may take longer than one request. They're stored
+until they're complete, so that a node continues unfinished ones (`jobs/deletions.py`)."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ from tertulia.store.database import Connection
 from tertulia.store.store import READ_SECONDS, Store
 
 _FACT: Final = "deletion."
-"""Begins the keys of the facts about pending deletions, which end with the account's ID."""
+"""The prefix of the keys of facts about pending deletions; the account's ID follows."""
 
 
 class PendingDeletion(Struct, kw_only=True):
@@ -20,15 +20,15 @@ class PendingDeletion(Struct, kw_only=True):
 
     user_id: int
     actor_id: int
-    """The administrator who asked for it."""
+    """The administrator who requested it."""
     places: DeletionScope
     files: bool
     erased: bool
-    """Whether the person's data is deleted in the end."""
+    """Whether the person's data is erased afterwards."""
     seen_at: float = 0
-    """When a request or a node last worked on it (UNIX seconds)."""
+    """The last time that a request or a node worked on it, in UNIX seconds."""
     messages: int = 0
-    """How many messages are deleted so far."""
+    """The number of messages that are deleted so far."""
 
 
 async def pending(store: Store) -> list[PendingDeletion]:
@@ -38,14 +38,14 @@ async def pending(store: Store) -> list[PendingDeletion]:
 
 
 async def found(store: Store, user_id: int) -> PendingDeletion | None:
-    """Return the account's deletion, unless there's none or it's complete."""
+    """Return the account's pending deletion, if any."""
     key = f"{_FACT}{user_id}"
     text = await store.read_log(lambda c: installation.value(c, key), READ_SECONDS)
     return None if text is None else msgspec.json.decode(text, type=PendingDeletion)
 
 
 async def remember(store: Store, deletion: PendingDeletion) -> None:
-    """Store how far it is."""
+    """Store the deletion's progress."""
     text = msgspec.json.encode(deletion).decode()
 
     def put(connection: Connection) -> None:
@@ -55,5 +55,5 @@ async def remember(store: Store, deletion: PendingDeletion) -> None:
 
 
 async def forget(store: Store, user_id: int) -> None:
-    """It's complete, or can't be completed."""
+    """Remove the deletion, because it's complete or can't be completed."""
     await store.write(lambda c: installation.forget(c, f"{_FACT}{user_id}"))

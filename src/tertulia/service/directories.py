@@ -1,4 +1,4 @@
-"""Giving accounts what an LDAP directory says about their people."""
+"""Syncing accounts with an LDAP directory."""
 
 import hashlib
 import logging
@@ -21,12 +21,12 @@ async def follow(
     rules: RecognitionRules,
     picture: bytes = b"",
 ) -> None:
-    """Give the account of a linked person the name, the role, and the groups that the directory
-    has, and its picture, if it isn't empty. A picture that can't be used is logged."""
+    """Sync a linked person's account with the directory: name, address, role, groups, and the
+    picture, if it isn't empty. A picture that can't be used is logged."""
     context = CommandContext(node.state, node.clock(), None)
     facts = (identity.id, proven, rules)
-    if provisioning.follow(context, *facts).changes:
-        await node.log.submit(None, provisioning.follow, *facts)
+    if provisioning.sync_from_directory(context, *facts).changes:
+        await node.log.submit(None, provisioning.sync_from_directory, *facts)
     digest = hashlib.sha256(picture).hexdigest()
     if not picture or not provisioning.wants_picture(node.state, identity, digest):
         return
@@ -34,7 +34,7 @@ async def follow(
         file = await pictures.keep_scaled_avatar(node.files, picture)
         async with pictures.avatar_deleted_on_failure(node.files, file):
             stored = DirectoryPicture(digest=digest, file=file)
-            unused = await node.log.submit(None, provisioning.follow, *facts, stored)
+            unused = await node.log.submit(None, provisioning.sync_from_directory, *facts, stored)
         await pictures.delete_avatar(node.files, unused)
     except (Refused, Unavailable) as error:
         fields = {"user": identity.user_id, "reason": str(error)}

@@ -1,4 +1,4 @@
-"""GIF services that clients contact."""
+"""GIF services that clients use."""
 
 from typing import Final, NamedTuple
 
@@ -6,17 +6,17 @@ from tertulia.service.config import Config
 
 
 class GifService(NamedTuple):
-    """A GIF service that browsers contact."""
+    """A GIF service that browsers send requests to."""
 
     name: str
-    """Prefix of the setting and the API field with its key."""
+    """The prefix of the names of the setting and of the API field with its key."""
     asked: str
-    """Origin of its API."""
+    """The origin of its API."""
     pictures: tuple[str, ...]
-    """Origins of its images."""
+    """The origins of its images."""
 
     def key(self, config: Config) -> str:
-        """The API key; may be empty."""
+        """Return the API key; may be empty."""
         key: str = getattr(config, f"{self.name}_api_key")
         return key
 
@@ -32,5 +32,5 @@ SERVICES: Final = (
 
 
 def gif_services(config: Config) -> tuple[GifService, ...]:
-    """The services whose API key is set."""
+    """Return the services whose API key is configured."""
     return tuple(service for service in SERVICES if service.key(config))

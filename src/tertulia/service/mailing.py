@@ -1,4 +1,4 @@
-"""Sending email by the settings, and test emails."""
+"""Sending email as configured, and test emails."""
 
 import base64
 import logging
@@ -21,13 +21,13 @@ from tertulia.service.notifications.digests import Digests
 from tertulia.service.notifications.mail import missed_messages
 
 FOLDER = "mail"
-"""Directory of emails in the data directory, if no mail server is set."""
+"""The directory in the data directory where emails are written if no mail server is configured."""
 _PUT_OFF: Final = frozenset({MailKind.MISSED_MESSAGES, MailKind.DIGEST})
 """Emails that wait during quiet hours and pauses."""
 
 
 def transport(config: Config, log: Log) -> Transport:
-    """The mail server, or the directory."""
+    """Return the configured mail server, or the directory."""
     sender = config.mail_from or f"Tertulia <noreply@{config.address_host}>"
     if not config.smtp_host:
         return Folder(config.data_path / FOLDER, sender, log.clock)
@@ -53,8 +53,8 @@ class MailRenderer:
         self._digests = Digests(node)
 
     async def rendered(self, mail: Mail, now: float) -> RenderedMail | None:
-        """Render an email; None if it is no longer needed. Raises Postponed during the person's
-        quiet hours, for emails that wait for that."""
+        """Return the rendered email; None if it's no longer needed. Raise Postponed during the
+        person's quiet hours if the email is of a kind that waits for their end."""
         if mail.kind in _PUT_OFF:
             self._require_no_quiet(mail, now)
         if mail.kind is MailKind.MISSED_MESSAGES:
@@ -81,7 +81,7 @@ def mail_sender(node: Node) -> MailSender:
 logger = logging.getLogger("tertulia.mail")
 
 HIDDEN: Final = "…"
-"""Replaces what only the operator may see."""
+"""Replaces text that only the operator can see."""
 _LONGEST_REPLY: Final = 300
 _ADDRESSES: Final = re.compile(
     r"""
@@ -103,7 +103,7 @@ class TestMailResult(Struct, frozen=True):
 
 
 async def send_test(config: Config, log: Log, vault: Vault, to: str) -> None:
-    """Send a test email now, within `TIMEOUT_SECONDS`. Raises NotSent."""
+    """Send a test email, within `TIMEOUT_SECONDS`. Raise NotSent."""
     email = test_mail(log.state, to, config.mail_site)
     await transport(config, log).send(email, vault.nonce())
 
@@ -125,5 +125,5 @@ def _without_secrets(reply: str, config: Config) -> str:
     known |= {base64.b64encode(text.encode()).decode() for text in known}
     for text in sorted(known, key=len, reverse=True):
         reply = reply.replace(text, HIDDEN)
-    # Truncate last: half a secret would not be found.
+    # Truncate last, because half a secret would not be found.
     return _ADDRESSES.sub(HIDDEN, reply)[:_LONGEST_REPLY]

@@ -1,4 +1,4 @@
-"""A process's entry in the list of nodes, and its lifecycle."""
+"""A node's entry in the list of nodes, and its lifecycle."""
 
 import asyncio
 import contextlib
@@ -17,6 +17,7 @@ from typing import Final
 from tertulia import __version__
 from tertulia.delivery.delivery import Delivery
 from tertulia.log.log import Log
+from tertulia.model.errors import Refused
 from tertulia.service.config import Config
 from tertulia.store import log_formats, migrations, nodes
 from tertulia.store.database import Connection
@@ -32,12 +33,12 @@ from tertulia.store.store import Store
 
 
 class Lifecycle:
-    """Whether a node is serving or draining. Used only on the event loop."""
+    """The state of a node: serving or draining. Used only on the event loop."""
 
     def __init__(self) -> None:
         self.is_draining = False
-        """Whether the node is shutting down: it still serves, but isn't ready, so that load
-        balancers stop sending requests."""
+        """Whether the node is shutting down. It still serves requests, but isn't ready, so that
+        load balancers stop sending them."""
         self._callbacks: list[Callable[[], None]] = []
 
     def drain(self) -> None:
@@ -49,7 +50,7 @@ class Lifecycle:
             callback()
 
     def on_drain(self, callback: Callable[[], None]) -> None:
-        """Call when draining begins, or now if it has begun."""
+        """Call the function when draining begins, or now if it has begun."""
         if self.is_draining:
             callback()
         else:
@@ -59,16 +60,16 @@ class Lifecycle:
 logger = logging.getLogger("tertulia.nodes")
 
 REPORT_SECONDS: Final = 5.0
-"""Between two reports of a node."""
+"""Seconds between two reports of a node."""
 LEAVE_SECONDS: Final = 5.0
-"""How long a stopping node tries to remove its entry."""
+"""The number of seconds for which a stopping node tries to remove its entry."""
 WORKER: Final = "/"
 """Separates a server's name and a worker's number."""
 _NEXT: Final = "-next"
-"""Ends the name of a worker until the one that it replaces has left. Always the same, so that its
-metrics aren't new series each time."""
+"""The suffix of a worker's name until the worker that it replaces has left. It's always the same,
+so that its metrics don't become new series each time."""
 _QUICK_SECONDS: Final = 1.0
-"""Slower responses of the database say little about clocks."""
+"""The database's time is compared only if its response took fewer seconds than this."""
 
 _runs: set[str] = set()
 """IDs of the nodes in this process."""
@@ -90,6 +91,7 @@ class Membership:
         self._wanted_name = base if worker is None else f"{base}{WORKER}{worker}"
         self.name = self._wanted_name
         """The node's name, with a suffix while another node has it."""
+        self._is_development = config.dev
         self.entry = NodeEntry(
             run=secrets.token_hex(8),
             host=socket.gethostname(),
@@ -120,7 +122,10 @@ class Membership:
 
     @asynccontextmanager
     async def listed(self, store: Store) -> AsyncIterator[None]:
-        """Be listed for the duration of the context. The database must be migrated."""
+        """Add the entry for the duration of the context. The database must be migrated. Raise
+        Refused if this server is for development and another server uses the database."""
+        if self._is_development:
+            await store.tend_list(self._require_alone)
         run = self.entry.run
         _runs.add(run)
         saying = None
@@ -133,7 +138,7 @@ class Membership:
             if saying is not None:
                 saying.cancel()
                 await asyncio.wait([saying])
-            with contextlib.suppress(Exception):  # It will be listed as gone.
+            with contextlib.suppress(Exception):  # Others will list it as gone.
                 async with asyncio.timeout(LEAVE_SECONDS):
                     await store.tend_list(lambda connection: nodes.unregister(connection, run))
             _runs.discard(run)
@@ -164,18 +169,32 @@ class Membership:
         return "starting" if self._delivery is None else "serving"
 
     def _makes_way(self, other: ListedNode) -> bool:
-        """Whether another node is gone and this one replaces it."""
+        """Whether this node replaces another one that is gone."""
         is_before = other.name == self._wanted_name or self._is_same_place(other)
         is_other = other.entry.run != self.entry.run
         return is_before and is_other and (not other.is_living or _is_dead(other))
 
+    def _require_alone(self, connection: Connection) -> None:
+        """Raise Refused if another server uses the database."""
+        for other in nodes.list_nodes(connection):
+            if (
+                other.is_living
+                and not _is_dead(other)
+                and _server(other.entry) != _server(self.entry)
+            ):
+                raise Refused(
+                    "This server signs people in without a password (--dev), so it has to be the"
+                    f" only one, but {other.name} uses the same database. Stop that node, or start"
+                    " this one without --dev."
+                )
+
     def _is_same_place(self, other: ListedNode) -> bool:
-        """Whether the other one is, or was, the same server or worker."""
+        """Whether the other node is, or was, the same server or worker."""
         node, its = self.entry, other.entry
         return (its.host, its.port, its.wanted_name) == (node.host, node.port, node.wanted_name)
 
     async def _enter(self, store: Store) -> None:
-        """Add the entry, under a similar name if needed."""
+        """Add the entry, under a similar name if the name is in use."""
         name = self._wanted_name
 
         def enter(connection: Connection) -> bool:
@@ -209,7 +228,7 @@ class Membership:
             self._soon.clear()
             try:
                 await self._say(store)
-            except Exception as error:  # The next report comes soon.
+            except Exception as error:  # The next report follows soon.
                 if not self._trouble:
                     logger.warning(
                         "could not update the list of nodes", extra={"fields": {"reason": error}}
@@ -238,6 +257,11 @@ class Membership:
         return nodes.heartbeat(connection, run, self.figures)
 
 
+def _server(entry: NodeEntry) -> tuple[str, int, str]:
+    """Return values that identify the server of a node. A server has a node for each worker."""
+    return entry.host, entry.port, entry.wanted_name.partition(WORKER)[0]
+
+
 def _is_dead(other: ListedNode) -> bool:
     """Whether the node's process has certainly ended."""
     entry = other.entry
@@ -256,7 +280,8 @@ def _is_dead(other: ListedNode) -> bool:
 
 @cache
 def _pid_space() -> str:
-    """Identifies the scope of process IDs: a boot of this machine, or a container."""
+    """Return a text that identifies the scope of process IDs: a boot of this machine, or a
+    container."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {os.stat('/proc/self/ns/pid').st_ino}"

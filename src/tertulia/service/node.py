@@ -1,4 +1,4 @@
-"""A node: the organization, the services around it, and its callers."""
+"""A node: the organization, its services, and callers."""
 
 import asyncio
 from collections import Counter
@@ -16,11 +16,12 @@ from tertulia.domain.messages.bot_messages import Render
 from tertulia.log.log import Log
 from tertulia.markup.render import Renderer
 from tertulia.model.access_keys import AccessKey, Reach
-from tertulia.model.errors import Conflict, NotAuthenticated
+from tertulia.model.errors import Conflict, NotAuthenticated, PushBouncerMissing
 from tertulia.model.messages import LinkPreview, Rendered
 from tertulia.model.users import ReachedUser, User
 from tertulia.outbound.addresses import networks
 from tertulia.outbound.http_client import Web
+from tertulia.outbound.push_bouncer import PushBouncer
 from tertulia.outbound.web_push import PushKey
 from tertulia.service.audit_log import AuditRecorder
 from tertulia.service.config import Config
@@ -47,7 +48,7 @@ Previews = Mapping[str, LinkPreview | None]
 
 
 class JobFigures(NamedTuple):
-    """Figures of a job."""
+    """A job's statistics."""
 
     name: str
     succeeded_at: float
@@ -58,15 +59,15 @@ class JobFigures(NamedTuple):
 
 
 LLM_SECONDS: Final = 60.0
-"""How long the language model may take."""
-LLM_AT_ONCE: Final = 4
-"""Requests to the language model at the same time."""
+"""The timeout of requests to the language model, in seconds."""
+MAX_CONCURRENT_LLM_REQUESTS: Final = 4
+"""The most requests to the language model at the same time."""
 _ANYWHERE: Final = "*"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """A node's parts."""
+    """A node: its state, storage, services, and clients."""
 
     config: Config
     log: Log
@@ -84,7 +85,7 @@ class Node:
     """Client for push services."""
     push_key: PushKey
     previous_server: PreviousServer | None = None
-    """The server that the organization was imported from, while passwords are checked there."""
+    """The server that the organization was imported from, if passwords are checked there."""
     clock: Callable[[], float]
     """The log's clock, in UNIX seconds."""
     thumbnails: SingleFlight = field(
@@ -118,7 +119,7 @@ class Node:
     jobs: Callable[[], Sequence[JobFigures]] = tuple
     """Figures of all jobs."""
     residents: tuple[str, ...] = ()
-    """Addresses of a demonstration's accounts, which sign in without a password."""
+    """The addresses of demonstration accounts that sign in without a password."""
 
     @property
     def state(self) -> State:
@@ -131,20 +132,41 @@ class Node:
 
     @cached_property
     def operator_web(self) -> Web:
-        """Client for servers that the operator names, so they may be private, or on this
+        """The HTTP client for servers that the operator configures. They can be private, or on this
         machine."""
         return Web(self.config.mail_site, ports=None, networks=networks(_ANYWHERE))
 
     @cached_property
     def llm_web(self) -> Web:
-        """Client for the language model, which is slow: its requests must not hold up others."""
+        """The HTTP client for the language model. It's separate because the model is slow, and its
+        requests must not delay others."""
         anywhere = networks(_ANYWHERE)
         return Web(
             self.config.mail_site,
             ports=None,
             networks=anywhere,
-            at_once=LLM_AT_ONCE,
-            silent_seconds=LLM_SECONDS,  # It says nothing until its answer is complete.
+            max_concurrent=MAX_CONCURRENT_LLM_REQUESTS,
+            silent_seconds=LLM_SECONDS,  # It sends nothing until its answer is complete.
+        )
+
+    @cached_property
+    def _bouncer_web(self) -> Web:
+        """The HTTP client for the push bouncer, which receives many notifications."""
+        anywhere = networks(_ANYWHERE)
+        return Web(self.config.mail_site, ports=None, networks=anywhere, keeps=True)
+
+    @property
+    def bouncer(self) -> PushBouncer:
+        """The push bouncer. Raises PushBouncerMissing."""
+        config = self.config
+        if not config.push_bouncer_url:
+            raise PushBouncerMissing()
+        return PushBouncer(
+            self._bouncer_web,
+            config.push_bouncer_url,
+            config.push_bouncer_id,
+            config.push_bouncer_key,
+            self.state.realm.uuid,
         )
 
     @property
@@ -157,8 +179,8 @@ class Node:
 
     @property
     def admits_spectators(self) -> bool:
-        """Whether web-public channels can be read without an account: both the server and the
-        organization must allow it."""
+        """Whether web-public channels can be read without signing in: the server and the
+        organization must both allow it."""
         realm = self.state.realm
         wanted = self.config.web_public_streams_enabled and realm.enable_spectator_access
         return wanted and not realm.deactivated
@@ -169,14 +191,14 @@ class Node:
 
     @property
     def partials(self) -> PartialUploads:
-        """Resumable uploads, stored where all nodes find them."""
+        """The resumable uploads, stored where all nodes find them."""
         if self.files.is_here:
             return DiskPartialUploads(self.uploads)
         return BucketPartialUploads(self.files, self.uploads)
 
     async def uses_first(self, purpose: str, secret: str, valid_seconds: float) -> bool:
-        """Return whether this is the first use of a secret that is valid for up to
-        `valid_seconds` more, on all nodes. The database decides."""
+        """Record the use of a secret that is valid for up to `valid_seconds` more. Return whether
+        it was the first use, on any node; the database decides."""
         now = self.clock()
         return await self.store.write(
             lambda c: used_secrets.add(c, purpose, secret, now, valid_seconds)
@@ -187,7 +209,7 @@ class Node:
         await self.web.close()
         await self.services.close()
         await self.push_web.close()
-        for name in ("operator_web", "llm_web"):
+        for name in ("operator_web", "llm_web", "_bouncer_web"):
             if name in self.__dict__:
                 await getattr(self, name).close()
         if self.previous_server is not None:
@@ -202,13 +224,14 @@ class Node:
         *,
         reach: Reach | None = None,
     ) -> Rendered:
-        """Render Markdown of an author, within the reach of their access key; a worker renders code
+        """Render an author's Markdown, within the reach of their access key. A worker renders code
         and formulas. `known` are link previews."""
         context = CommandContext(self.state, self.clock(), author_id, reach)
         return await self.renderer.rendered(context, content, known)
 
     def render(self, content: str, author_id: int | None) -> Rendered:
-        """Render without waiting: code and formulas that were not prepared stay plain."""
+        """Render without waiting for a worker. Code and formulas that weren't prepared stay plain
+        text."""
         return self.renderer.render(CommandContext(self.state, self.clock(), author_id), content)
 
 
@@ -216,15 +239,15 @@ T = TypeVar("T")
 
 
 class Caller(Struct, frozen=True, kw_only=True):
-    """A node and the account in whose name it is used."""
+    """An account that uses a node, and the key it uses."""
 
     node: Node
     user_id: int | None
-    """None if nobody is signed in."""
+    """The account's ID; None if nobody is signed in."""
     key_id: int | None = None
-    """The access key that it is used with; None for the account's own key, or a session."""
+    """The access key in use; None for the account's own key, or a session."""
     needs: Needs = NOTHING
-    """What the operation needs of that key."""
+    """The capabilities that the operation requires of the key."""
 
     @property
     def state(self) -> State:
@@ -237,10 +260,10 @@ class Caller(Struct, frozen=True, kw_only=True):
 
     @property
     def user(self) -> User:
-        """The account, within what its key reaches. Raises NotAuthenticated if nobody is signed
-        in, and WrongApiKey if the key was revoked."""
+        """The account, limited to the key's reach. Raises NotAuthenticated if nobody is signed in,
+        and WrongApiKey if the key was revoked."""
         if self.user_id is None:
-            raise NotAuthenticated("This needs an account: sign in first.")
+            raise NotAuthenticated("Sign in to do this.")
         user = self.state.users[self.user_id]
         return user if self.key_id is None else ReachedUser.of(user, self.key.reach)
 
@@ -251,7 +274,7 @@ class Caller(Struct, frozen=True, kw_only=True):
 
     @property
     def reach(self) -> Reach | None:
-        """What the key reaches, if less than the account."""
+        """The reach of the access key; None for everything that the account can access."""
         return None if self.key_id is None else self.user.reach
 
     def require_key(self, *capabilities: KeyCapability) -> None:
@@ -260,23 +283,23 @@ class Caller(Struct, frozen=True, kw_only=True):
             access_keys.require(self.key, frozenset(capabilities))
 
     def context(self) -> CommandContext:
-        """The context for domain functions, as of now."""
+        """Return the context for domain functions, as of now."""
         return CommandContext(self.state, self.now, self.user.id, self.reach)
 
     @property
     def render(self) -> Render:
-        """Renders Markdown, for verbs that write messages. Code and formulas are plain text unless
-        `prepare` was called before."""
+        """The function that renders Markdown, for verbs that write messages. Code and formulas stay
+        plain text unless `prepare` was called before."""
         return self.node.renderer.render
 
     def account_with(self, address: str) -> User | None:
-        """The account with that address, if the caller may know it by this address."""
+        """Return the account with that address, if the caller can know it by this address."""
         host = self.node.config.address_host
         return users.find_by_address(self.state, self.user, address, host)
 
     async def prepare(self, *texts: object) -> None:
-        """Have a worker render the code and formulas in texts that a verb will render. Other
-        arguments are ignored."""
+        """Render in a worker the code and formulas of texts that a verb will render. Arguments that
+        aren't texts are ignored."""
         for text in texts:
             if isinstance(text, str):
                 await self.node.renderer.rendered(self.context(), text)
@@ -289,12 +312,13 @@ class Caller(Struct, frozen=True, kw_only=True):
         return result
 
     def consider(self, verb: Verb[T], *arguments: Any) -> T:
-        """The result of a verb that changes nothing, on the current state."""
+        """Return the result of a verb that changes nothing, on the current state."""
         result: T = self.node.log.consider(self.user.id, *self._within_key(verb), *arguments)
         return result
 
     def _within_key(self, verb: Verb[T]) -> tuple[Any, ...]:
-        """Return the verb, if necessary as `access_keys.run_with_key` with its arguments."""
+        """Return the verb and leading arguments; for an access key, `access_keys.run_with_key` with
+        its arguments."""
         if self.key_id is None:
             return (verb,)
         return access_keys.run_with_key, self.key_id, self.needs, verb
@@ -304,8 +328,8 @@ _ATTEMPTS = 10
 
 
 async def retry_on_conflict(attempt: Callable[[], Awaitable[T]]) -> T:
-    """Return the result of the attempt, which reads rows and submits a command about them. It is
-    repeated after each Conflict, ten times in all; then Conflict is raised."""
+    """Return the result of `attempt`, which reads rows and submits a command about them. Repeat it
+    after each Conflict, ten times in all; then raise Conflict."""
     for _ in range(_ATTEMPTS - 1):
         try:
             return await attempt()

@@ -1,7 +1,8 @@
-"""Passkeys: the challenges that browsers pass to them, and checking the answers (WebAuthn).
+"""Passkeys (WebAuthn): creating challenges, which browsers pass to passkeys, and checking the
+answers.
 
 A challenge is in a signed ticket, and nothing is stored until it's answered. The command that uses
-the answer decides that it works only once.
+the answer makes sure that it works only once.
 """
 
 import base64
@@ -16,7 +17,7 @@ from msgspec import Struct
 from tertulia.domain.accounts import second_factors
 from tertulia.domain.accounts.second_factors import UNKNOWN_PASSKEY, PasskeyUse
 from tertulia.model.errors import WrongCode
-from tertulia.model.second_factors import Passkey, SecondFactor
+from tertulia.model.second_factors import Passkey
 from tertulia.model.users import User
 from tertulia.service.credentials import Vault
 from tertulia.state.state import State
@@ -24,7 +25,8 @@ from tertulia.state.state import State
 T = TypeVar("T")
 
 CHALLENGE_SECONDS: Final = 3600
-"""How long a challenge can be answered: sign-in pages wait for a passkey from the start."""
+"""The number of seconds for which a challenge can be answered. Sign-in pages wait for a passkey
+from the start."""
 MAX_ANSWER: Final = 20_000
 """Longest accepted answer, in characters."""
 _SET_UP: Final = "passkey setup"
@@ -33,29 +35,29 @@ _HANDLE: Final = "passkey of"
 
 
 class Challenge(Struct, frozen=True, kw_only=True):
-    """What the browser passes to the passkey."""
+    """The challenge that the browser passes to the passkey."""
 
     options: dict[str, Any]
     """`PublicKeyCredentialCreationOptions`, or `…RequestOptions`, as JSON."""
     ticket: str
-    """Comes back with the answer."""
+    """The ticket that must be sent back with the answer."""
 
 
 class _Ticket(Struct, frozen=True, array_like=True):
     challenge: str
     expires_at: int
     user_id: int | None
-    """Whose passkeys can answer; None for all."""
+    """The account whose passkeys can answer; None for all."""
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """A passkey's answer to a challenge, from a page of the site."""
+    """A passkey's answer to a challenge, sent by a page of the site."""
 
     ticket: str
     credential: str
     """The browser's `PublicKeyCredential` as JSON."""
     site: str
-    """The server's URL, which the browser must have been at."""
+    """The server's URL, which must be the page's origin."""
 
 
 class Passkeys:
@@ -66,9 +68,9 @@ class Passkeys:
         self._now = now
 
     async def to_set_up(self, state: State, user: User, site: str) -> Challenge:
-        """A challenge for a new passkey of the user."""
+        """Return a challenge for a new passkey of the user."""
         ticket = self._ticket(user.id)
-        known = _passkeys(state, user.id)
+        known = second_factors.passkeys_of(state, user.id)
 
         def options() -> str:
             import webauthn
@@ -92,7 +94,7 @@ class Passkeys:
         return await self._challenge(_SET_UP, ticket, options)
 
     async def set_up(self, user: User, answer: Answer) -> Passkey:
-        """Return the new passkey of the user. Raises WrongCode."""
+        """Return the new passkey of the user. Raise WrongCode."""
         ticket = self._opened(_SET_UP, answer.ticket)
         if ticket.user_id != user.id:
             raise WrongCode("Adding this passkey took too long. Try again.")
@@ -116,10 +118,10 @@ class Passkeys:
         return await self._verified(answer, verify)
 
     async def to_sign_in(self, state: State, site: str, user: User | None = None) -> Challenge:
-        """A challenge for the user's passkeys; without a user, for any that verifies its person,
-        because it replaces the password."""
+        """Return a challenge for the user's passkeys. Without a user, it's for any passkey that
+        verifies its person, because it replaces the password."""
         ticket = self._ticket(None if user is None else user.id)
-        known = [] if user is None else _passkeys(state, user.id)
+        known = [] if user is None else second_factors.passkeys_of(state, user.id)
 
         def options() -> str:
             import webauthn
@@ -140,8 +142,8 @@ class Passkeys:
     async def answered(
         self, state: State, answer: Answer, user: User | None = None
     ) -> tuple[int, PasskeyUse]:
-        """Return whose passkey answered, and the use to submit. `user` is as in `to_sign_in`.
-        Raises WrongCode."""
+        """Return the ID of the user whose passkey answered, and the use to submit. `user` is as in
+        `to_sign_in`. Raise WrongCode."""
         ticket = self._opened(_SIGN_IN, answer.ticket)
         if ticket.user_id != (None if user is None else user.id):
             raise WrongCode(UNKNOWN_PASSKEY)
@@ -179,7 +181,8 @@ class Passkeys:
         return factor.user_id, use
 
     def _handle(self, user_id: int) -> bytes:
-        """What passkeys know the account by: the same for all of them, and meaningless."""
+        """Return the handle by which passkeys know the account. It's the same for all of the
+        account's passkeys, and reveals nothing."""
         return _bytes(self._vault.token(_HANDLE, user_id, ""))
 
     def _ticket(self, user_id: int | None) -> _Ticket:
@@ -189,7 +192,7 @@ class Passkeys:
     async def _challenge(
         self, purpose: str, ticket: _Ticket, options: Callable[[], str]
     ) -> Challenge:
-        # The library is loaded by the first passkey, which takes a moment.
+        # Imported with the first passkey, because that is slow.
         made = await self._vault.in_thread(options)
         text = msgspec.json.encode(ticket).decode()
         return Challenge(
@@ -212,7 +215,7 @@ class Passkeys:
             try:
                 return verify()
             except (WebAuthnException, ValueError):
-                raise WrongCode("The passkey's answer isn't valid. Try again.") from None
+                raise WrongCode("The passkey's response isn't valid. Try again.") from None
 
         return await self._vault.in_thread(verified)
 
@@ -233,22 +236,12 @@ def _decoded(credential: str) -> _Credential:
             raise ValueError
         return msgspec.json.decode(credential, type=_Credential)
     except (msgspec.DecodeError, ValueError, RecursionError):
-        raise WrongCode("The passkey's answer isn't valid. Try again.") from None
+        raise WrongCode("The passkey's response isn't valid. Try again.") from None
 
 
 def _transports(credential: str) -> tuple[str, ...]:
     known = {"ble", "cable", "hybrid", "internal", "nfc", "smart-card", "usb"}
     return tuple(sorted(known.intersection(_decoded(credential).response.transports)))
-
-
-def _passkeys(state: State, user_id: int) -> list[Passkey]:
-    factors: Sequence[SecondFactor] = second_factors.of_user(state, user_id)
-    return [factor.proof for factor in factors if isinstance(factor.proof, Passkey)]
-
-
-def has_passkey(state: State, user_id: int) -> bool:
-    """Whether the account has a passkey."""
-    return bool(_passkeys(state, user_id))
 
 
 def _descriptors(passkeys: Sequence[Passkey]) -> list[Any]:

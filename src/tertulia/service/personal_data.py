@@ -1,11 +1,9 @@
-"""A person's data as a ZIP file: readable JSON, their files, and a page that lists them.
-
-It has what the person wrote, did, and chose, without secrets. Of others it has only what is needed
-to understand it: the names of conversations that the person can see.
-"""
+"""Exporting a person's data as a ZIP file: readable JSON, their files, and a page that lists
+them. It contains what the person wrote, did, and chose, without secrets. Of other people's data,
+it contains only what is needed to understand it: the names of conversations that the person can
+see."""
 
 import asyncio
-import html
 import time
 import zipfile
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
@@ -25,27 +23,26 @@ from tertulia.model.exports import DataExport
 from tertulia.model.messages import Message, MessageEdit, MessagePlace
 from tertulia.model.pins import Pin
 from tertulia.model.user_topics import UserTopic
-from tertulia.service.files.pictures import avatar_places
+from tertulia.service.files.pictures import avatar_paths
 from tertulia.service.files.uploads import require_disk_space
 from tertulia.service.node import Node
+from tertulia.service.personal_archive import Page, PersonalArchive, utc_text
 from tertulia.store import log_entries, personal_data
 from tertulia.store.database import Connection
-from tertulia.store.files import Files
 from tertulia.store.personal_data import LinkedMessage, entries_by, reactions_by, submessages_by
 
 T = TypeVar("T")
-Page = list[dict[str, Any]]
-"""Objects to write."""
 
 PAGE: Final = 50
-"""Messages per read. Each can have many edits."""
+"""The number of messages per read. Each can have many edits."""
 STARS_PAGE: Final = 1000
 RANGE: Final = 20_000
-"""Message IDs, or log entries, that a read scans for what belongs to the person."""
+"""The number of message IDs, or log entries, that one read scans for the person's data."""
 PER_FILE: Final = 10_000
-"""Messages per file, so that programs can open it."""
+"""The number of messages per file, so that programs can open it."""
 MAX_PAUSE: Final = 0.5
-"""Seconds. After each read, others have the database for as long as it took, up to this."""
+"""The longest pause in seconds. After each read, the export pauses for as long as the read took, so
+that others can use the database."""
 DAY: Final = 86400
 
 SECRETS: Final = frozenset(
@@ -80,61 +77,43 @@ RECORDS: Final[Mapping[str, str]] = {
     "user_statuses": "status.json",
     "user_topics": "topics.json",
 }
-"""Tables of records with a `user_id`, and the file that has the person's."""
+"""Tables of records with a `user_id`, and the file for each."""
 OMITTED: Final = frozenset({"confirmations", "credentials", "recovery_codes", "topic_moves"})
-"""Such tables that are written another way, have only secrets, or only last for seconds."""
-
-_TITLES: Final = {
-    "account.json": "Your account",
-    "activity.json": "Days on which you were active, and messages you sent on them",
-    "bots.json": "Your bots",
-    "channels.json": "Channels you are or were subscribed to",
-    "emoji.json": "Custom emoji you added",
-    "files.json": "Files you uploaded, which are in the folder files/",
-    "groups.json": "User groups you are in",
-    "invitations.json": "Invitations you sent",
-    "log.json": "Your actions in the server's log",
-    "pins.json": "Messages you pinned",
-    "reactions.json": "Your reactions",
-    "sessions.json": "Browsers you are signed in with",
-    "stars.json": "Messages you starred",
-    "topics.json": "Topics you follow, muted, or unmuted",
-    "widgets.json": "Your polls, votes, and other entries in widgets",
-}
-
-_json: Final = msgspec.json.Encoder()
+"""Such tables that are left out here: they're written separately, have only secrets, or only exist
+for seconds."""
 
 
-async def export_person(node: Node, export: DataExport, place: Path) -> None:
-    """Write the data of the person who requested the export to a file. Raises
-    UploadQuotaReached if the disk is almost full."""
+async def export_person(node: Node, export: DataExport, path: Path) -> None:
+    """Write the data of the person who requested the export to a file. Raise UploadQuotaReached if
+    the disk is almost full."""
     # The file, and its copy in the storage.
     space = sum(attachment.size for attachment in node.state.uploads.of_user[export.user_id])
     await require_disk_space(node, 2 * space)
-    await write_person(node, export.user_id, place)
+    await write_person(node, export.user_id, path)
 
 
-async def write_person(node: Node, user_id: int, place: Path) -> None:
+async def write_person(node: Node, user_id: int, path: Path) -> None:
     """Write all data of a person to a ZIP file."""
-    with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         await _Writer(node, user_id, archive).write()
 
 
 class _Writer:
     def __init__(self, node: Node, user_id: int, archive: zipfile.ZipFile) -> None:
-        self._node, self._user_id, self._archive = node, user_id, archive
-        self._contents: list[tuple[str, str, int]] = []
-        """File names, titles, and numbers of entries."""
+        self._node, self._user_id = node, user_id
+        self._archive = PersonalArchive(archive)
 
     async def write(self) -> None:
         await self._write_records()
         await self._write_messages()
-        await self._write_list("stars.json", self._stars())
-        await self._write_list("reactions.json", self._reactions())
-        await self._write_list("widgets.json", self._widgets())
-        await self._write_list("log.json", self._entries())
+        await self._archive.write_list("stars.json", self._stars())
+        await self._archive.write_list("reactions.json", self._reactions())
+        await self._archive.write_list("widgets.json", self._widgets())
+        await self._archive.write_list("log.json", self._entries())
         await self._write_files()
-        await asyncio.to_thread(self._archive.writestr, "index.html", self._index())
+        state = self._node.state
+        name = f"{state.users[self._user_id].full_name}: data from {state.realm.name}"
+        await self._archive.write_index(name, self._node.clock())
 
     # Records in memory
 
@@ -147,21 +126,23 @@ class _Writer:
         account = {
             **_readable(user),
             "has_password": state.credentials[user_id].password_hash is not None,
-            "last_active": _time(presence[0]) if presence else None,
+            "last_active": utc_text(presence[0]) if presence else None,
             "unconfirmed_addresses": [
                 confirmation.address
                 for confirmation in state.confirmations
                 if confirmation.user_id == user_id
             ],
         }
-        await self._write_list("account.json", _each([account]))
+        await self._archive.write_list("account.json", _each([account]))
         for table, name in RECORDS.items():
             records = [value for value in state.tables[table] if value.user_id == user_id]
             if table == "subscriptions":
                 times = await self._read(partial(personal_data.times_of, records))
-                await self._write_list(name, _each(self._channels(records, times)))
+                await self._archive.write_list(name, _each(self._channels(records, times)))
             else:
-                await self._write_list(name, _each(self._named(record) for record in records))
+                await self._archive.write_list(
+                    name, _each(self._named(record) for record in records)
+                )
         others: Mapping[str, Iterable[Struct]] = {
             "bots.json": state.users.bots_of(user_id),
             "emoji.json": [emoji for emoji in state.custom_emoji if emoji.author_id == user_id],
@@ -171,17 +152,17 @@ class _Writer:
             "pins.json": [pin for pin in state.pins if pin.pinned_by == user_id],
         }
         for name, result in others.items():
-            await self._write_list(name, _each(self._named(item) for item in result))
+            await self._archive.write_list(name, _each(self._named(item) for item in result))
         groups = [
             group for group in state.groups if user_id in group.members and not group.is_system
         ]
         listed = ({"id": group.id, "name": group.name} for group in groups)
-        await self._write_list("groups.json", _each(listed))
+        await self._archive.write_list("groups.json", _each(listed))
         activity = ({"day": _day(day), "messages_sent": sent} for day, sent in days)
-        await self._write_list("activity.json", _each(activity))
+        await self._archive.write_list("activity.json", _each(activity))
 
     def _named(self, record: Struct) -> dict[str, Any]:
-        """A record with the names of what its IDs refer to."""
+        """Return a record with the names of the things that its IDs refer to."""
         state, result = self._node.state, _readable(record)
         if (channel_id := getattr(record, "channel_id", None)) is not None:
             result["channel"] = self._channel(channel_id)
@@ -195,13 +176,13 @@ class _Writer:
     def _channels(
         self, subscriptions: Iterable[Subscription], times: Mapping[int, int]
     ) -> Iterator[dict[str, Any]]:
-        """Subscriptions with their periods. Each begins and ends at a message, so its times are
-        those of the newest message before."""
+        """Yield subscriptions with their periods. Each begins and ends at a message, so its times
+        are those of the newest message before."""
         for subscription in subscriptions:
             periods = [
                 {
-                    "from": _time(times[after]) if after in times else None,
-                    "until": _time(times[until or 0]) if until in times else None,
+                    "from": utc_text(times[after]) if after in times else None,
+                    "until": utc_text(times[until or 0]) if until in times else None,
                     "is_active": until is None,
                 }
                 for after, until in subscription.spans
@@ -225,7 +206,7 @@ class _Writer:
         number = 0
         while page or not number:
             number += 1
-            await self._write_list(f"messages-{number:04}.json", part())
+            await self._archive.write_list(f"messages-{number:04}.json", part())
 
     async def _messages(self) -> AsyncIterator[Page]:
         after = 0
@@ -245,12 +226,12 @@ class _Writer:
     def _message(self, message: Message, edits: list[MessageEdit]) -> dict[str, Any]:
         return {
             "id": message.id,
-            "sent_at": _time(message.sent_at),
+            "sent_at": utc_text(message.sent_at),
             **self._conversation(message),
             "content": message.content,
             "client": message.client,
             "edits": [
-                {"at": _time(edit.at), "previous_content": edit.was_content}
+                {"at": utc_text(edit.at), "previous_content": edit.was_content}
                 for edit in edits
                 if edit.was_content is not None
             ],
@@ -291,12 +272,12 @@ class _Writer:
     async def _entries(self) -> AsyncIterator[Page]:
         first, last = await self._read(lambda c: (log_entries.pruned(c), log_entries.head(c)))
         async for results in self._in_ranges(first, last, entries_by):
-            yield [{"at": _time(at), "action": kind} for at, kind in results]
+            yield [{"at": utc_text(at), "action": kind} for at, kind in results]
 
     async def _in_ranges(
         self, first: int, last: int, look: Callable[[Connection, int, int, int], list[T]]
     ) -> AsyncIterator[list[T]]:
-        """What `look` finds in ranges of messages or log entries, which it scans."""
+        """Yield the results of `look` for ranges of messages or log entries, which it scans."""
         for after in range(first, last, RANGE):
             yield await self._read(partial(_look, look, self._user_id, after))
 
@@ -312,7 +293,7 @@ class _Writer:
         return {"message_id": message.id, **self._conversation(message)}
 
     def _conversation(self, message: Message | LinkedMessage) -> dict[str, Any]:
-        """The conversation's name, if the person can see it, and a link."""
+        """Return the conversation's name, if the person can see it, and a link."""
         state, user = self._node.state, self._node.state.users[self._user_id]
         if message.direct_id is not None:
             members = state.directs[message.direct_id].members
@@ -348,67 +329,18 @@ class _Writer:
         other, user = state.users[user_id], state.users[self._user_id]
         return other.full_name if permissions.sees_user(state, user, other) else f"User {user_id}"
 
-    # The archive
-
-    async def _write_list(self, name: str, pages: AsyncIterator[Page]) -> None:
-        """Write an array with one object per line."""
-        count = 0
-        entry = zipfile.ZipInfo(name, time.gmtime()[:6])
-        entry.compress_type = zipfile.ZIP_DEFLATED
-        with self._archive.open(entry, "w", force_zip64=True) as file:
-            file.write(b"[")
-            async for page in pages:
-                lines = [_json.encode(fields) for fields in page]
-                before = b",\n" if count and lines else b"\n" if lines else b""
-                await asyncio.to_thread(file.write, before + b",\n".join(lines))
-                count += len(lines)
-            file.write(b"\n]\n" if count else b"]\n")
-        title = _TITLES.get(name) or name.partition(".")[0].replace("_", " ").capitalize()
-        if name.startswith("messages-"):
-            title = "Messages you sent"
-        self._contents.append((name, title, count))
+    # Files
 
     async def _write_files(self) -> None:
         node = self._node
-        names = avatar_places(node.state.users[self._user_id].avatar_file)
+        names = avatar_paths(node.state.users[self._user_id].avatar_file)
         for path in names[-1:]:
-            await self._copy(node.files, path, "avatar.png")
+            await self._archive.copy(node.files, path, "avatar.png")
         for attachment in list(node.state.uploads.of_user[self._user_id]):
             stored_file = await node.uploads.found(attachment.path)
             if stored_file is not None:
                 name = f"files/{attachment.id}-{name_in_path(attachment.name)}"
-                await self._copy(stored_file.files, stored_file.path, name)
-
-    async def _copy(self, files: Files, path: str, name: str) -> None:
-        """Copy a stored file; nothing if it's gone."""
-        chunks = files.chunks(path)
-        try:
-            first = await anext(chunks, b"")
-        except FileNotFoundError:
-            return
-        # Most large files are compressed already.
-        entry = zipfile.ZipInfo(name, time.gmtime()[:6])
-        with self._archive.open(entry, "w", force_zip64=True) as file:
-            await asyncio.to_thread(file.write, first)
-            async for chunk in chunks:
-                await asyncio.to_thread(file.write, chunk)
-
-    def _index(self) -> str:
-        state = self._node.state
-        name, realm = state.users[self._user_id].full_name, state.realm.name
-        lines = "".join(
-            f'<tr><td><a href="{html.escape(file)}">{html.escape(file)}</a></td>'
-            f"<td>{html.escape(title)}</td><td>{count:,}</td></tr>\n"
-            for file, title, count in self._contents
-        )
-        title = html.escape(f"{name}: data from {realm}")
-        return (
-            f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{title}</title>\n'
-            f"<h1>{title}</h1>\n<p>Exported on {_time(self._node.clock())}. Each file is JSON:"
-            " open it in a browser or a text editor. Times are in UTC. The files you uploaded are"
-            " in the folder <code>files</code>. Passwords and keys aren't included.</p>\n"
-            f"<table>\n<tr><th>File<th>Content<th>Entries</tr>\n{lines}</table>\n</html>\n"
-        )
+                await self._archive.copy(stored_file.files, stored_file.path, name)
 
 
 def _look(
@@ -425,14 +357,14 @@ async def _each(records: Iterable[dict[str, Any]]) -> AsyncIterator[Page]:
 
 
 def _readable(record: Struct) -> dict[str, Any]:
-    """A record's fields without secrets, with times as text."""
+    """Return a record's fields without secrets, with times as text."""
     result = {}
     for name in record.__struct_fields__:
         if _is_secret(name) or name in _DERIVED:
             continue
         value = getattr(record, name)
         if name.endswith(("_at", "_until")) or name == "since":
-            value = _time(value) if isinstance(value, int | float) and value else None
+            value = utc_text(value) if isinstance(value, int | float) and value else None
         result[name] = _without_secrets(msgspec.to_builtins(value, enc_hook=str))
     return result
 
@@ -450,10 +382,6 @@ def _without_secrets(value: Any) -> Any:
             return [_without_secrets(item) for item in value]
         case _:
             return value
-
-
-def _time(at: float) -> str:
-    return datetime.fromtimestamp(int(at), UTC).isoformat().replace("+00:00", "Z")
 
 
 def _day(day: int) -> str:

@@ -13,12 +13,13 @@ from tertulia.outbound.http_responses import NotFetched, WebResponse
 from tertulia.service.config import Config
 
 VERIFYING: Final = "X-Tertulia-Verifying"
-"""A header of the requests, so that a server whose setting names itself doesn't ask itself."""
+"""A header of the requests, so that a server that is configured as its own previous server doesn't
+send requests to itself."""
 _SECONDS: Final = 10.0
 _MAX_RESPONSE: Final = 65_536
 _MAX_KEY: Final = 128
 _NETWORKS: Final = "0.0.0.0/0, ::/0"
-"""The operator sets the address, so it may be private, or this machine."""
+"""All networks: the operator sets the address, so it can be private, or this machine."""
 
 
 class _KeyResponse(Struct):
@@ -32,15 +33,15 @@ class _OwnUserResponse(Struct):
 
 
 class PreviousServer:
-    """A Zulip server, by its HTTP API. It must be asked only about accounts that were imported."""
+    """A Zulip server that is asked through its HTTP API, only about imported accounts."""
 
     def __init__(self, url: str, web: Web) -> None:
         self._api = f"{url.rstrip('/')}/api/v1"
         self._web = web
 
     async def key_with_password(self, address: str, password: str) -> str | None:
-        """Return the account's API key if this is its password. Raises Unavailable if that can't be
-        found out now."""
+        """Return the account's API key if this is its password; otherwise None. Raise Unavailable
+        if the server can't tell now."""
         response = await self._asked(
             "POST",
             "/fetch_api_key",
@@ -53,13 +54,13 @@ class PreviousServer:
         return response.api_key if is_key(response.api_key) else None
 
     async def is_key_of(self, address: str, authorization: str) -> bool:
-        """Return whether the Authorization header has the API key of the account with this email
-        address. Raises Unavailable if that can't be found out now."""
+        """Whether the Authorization header has the API key of the account with this email address.
+        Raise Unavailable if the server can't tell now."""
         response = await self._asked(
             "GET", "/users/me", _OwnUserResponse, b"", {"Authorization": authorization}
         )
-        own = "" if response is None else str(response.delivery_email or response.email)
-        return own.casefold() == address.casefold()
+        bot_email = "" if response is None else str(response.delivery_email or response.email)
+        return bot_email.casefold() == address.casefold()
 
     async def close(self) -> None:
         await self._web.close()
@@ -90,12 +91,12 @@ class PreviousServer:
 
 
 def is_key(text: str) -> bool:
-    """Return whether the text has the form of an API key."""
+    """Whether the text has the form of an API key."""
     return 16 <= len(text) <= _MAX_KEY and text.isascii() and text.isalnum()
 
 
 def _is_error(response: WebResponse) -> bool:
-    """Return whether it's an error of the API, not of a proxy before it."""
+    """Whether the error comes from the API, not from a proxy in front of it."""
     try:
         decoded = msgspec.json.decode(response.body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -105,13 +106,13 @@ def _is_error(response: WebResponse) -> bool:
 
 def _unavailable() -> Unavailable:
     return Unavailable(
-        "The server that your organization moves from doesn't respond, so your password or API key"
-        " can't be checked. Try again in a few minutes."
+        "Your organization's previous server isn't responding, so your password or API key can't be"
+        " checked. Try again in a few minutes."
     )
 
 
 def previous_server(config: Config) -> PreviousServer | None:
-    """Return the previous server; None if none is configured."""
+    """Return the configured previous server, if any."""
     if not config.moving_from_url:
         return None
     web = Web(config.external_url, ports=None, networks=addresses.networks(_NETWORKS))

@@ -3,7 +3,7 @@
 
 def data_url(text: str) -> str:
     """Return the text's QR code as a `data:` URL of an SVG image."""
-    import segno  # Loaded with the first code.
+    import segno  # Imported with the first code.
 
     return segno.make(text, error="m").svg_data_uri(scale=4, border=4, light="#fff")
 

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 STEP_SECONDS: Final = 30
 CLOCK_SKEW: Final = 1
-"""How many time steps a code may be early or late, because clocks differ."""
+"""The number of time steps that a code can be early or late, because clocks differ."""
 RECOVERY_CODES: Final = 10
 _RECOVERY_LENGTH: Final = 10
 _RECOVERY: Final = "recovery code"
 
 
 class TotpMatch(Struct, frozen=True):
-    """The right code of an authenticator app."""
+    """A correct code of an authenticator app."""
 
     factor_id: int
     step: int
@@ -40,7 +40,7 @@ class RecoveryMatch(Struct, frozen=True):
 
 def new_totp_secret() -> str:
     """Return a random secret for an authenticator app, in Base32."""
-    import pyotp  # Loaded by the first person who sets up an app.
+    import pyotp  # Imported when the first person sets up an app.
 
     return pyotp.random_base32()
 
@@ -52,10 +52,10 @@ def otpauth_url(secret: str, address: str, organization: str) -> str:
 
 def confirmed(state: State, vault: Vault, user_id: int, code: str, now: float) -> tuple[int, int]:
     """Return the ID of the authenticator app that the account is setting up, and the time step of
-    its code. Raises WrongCode; Refused if none is being set up."""
-    factor = second_factors.pending(state, user_id, now)
+    its code. Raise WrongCode; Refused if none is being set up."""
+    factor = second_factors.pending_app(state, user_id, now)
     if factor is None:
-        raise Refused("You aren't setting up an authenticator app. Begin again.")
+        raise Refused("You aren't setting up an authenticator app. Start again.")
     secret = vault.unsealed(second_factors.totp_of(factor).sealed)
     step = matching_step(secret, plain_code(code), now)
     if step is None:
@@ -67,7 +67,7 @@ def confirmed(state: State, vault: Vault, user_id: int, code: str, now: float) -
 
 def matching_step(secret: str, code: str, now: float) -> int | None:
     """Return the time step whose code this is; None if it's wrong. All steps are compared, so that
-    the time doesn't tell which one."""
+    the time doesn't reveal which one."""
     totp, current, result = _totp(secret), int(now) // STEP_SECONDS, None
     for step in range(current - CLOCK_SKEW, current + CLOCK_SKEW + 1):
         if hmac.compare_digest(totp.generate_otp(step), code):
@@ -76,22 +76,22 @@ def matching_step(secret: str, code: str, now: float) -> int | None:
 
 
 def is_short(code: str) -> bool:
-    """Whether it may be an authenticator app's code, which could be guessed."""
+    """Whether the code looks like an authenticator app's, which is short enough to guess."""
     return len(code) < _RECOVERY_LENGTH
 
 
 def plain_code(text: str) -> str:
-    """Return the code without what people type around it."""
+    """Return the code in lowercase, with only letters and digits."""
     return "".join(name for name in text if name.isascii() and name.isalnum()).lower()
 
 
 def match(
     state: State, vault: Vault, user_id: int, code: str, now: float
 ) -> TotpMatch | RecoveryMatch | None:
-    """Return what the code, as `plain_code` returns it, is of the account's; None if it's wrong.
-    Raises VaultError if a secret was encrypted with another one."""
+    """Return the account's code that matches (as returned by `plain_code`), or None if it's wrong.
+    Raise VaultError if a secret was encrypted with another one."""
     if is_short(code):
-        for factor in second_factors.of_user(state, user_id):
+        for factor in second_factors.factors_of(state, user_id):
             if not isinstance(factor.proof, Totp):
                 continue
             secret = vault.unsealed(factor.proof.sealed)
@@ -104,7 +104,7 @@ def match(
 
 
 def new_recovery_codes(vault: Vault, user_id: int, site: str) -> tuple[list[str], NewCodes]:
-    """Return recovery codes for people, and what is stored of them."""
+    """Return new recovery codes, and the digests to store."""
     plain = [_random_code() for _ in range(RECOVERY_CODES)]
     digests = tuple(_recovery_digest(vault, user_id, code) for code in plain)
     half = _RECOVERY_LENGTH // 2
@@ -122,6 +122,6 @@ def _recovery_digest(vault: Vault, user_id: int, code: str) -> str:
 
 
 def _totp(secret: str) -> "pyotp.TOTP":
-    import pyotp  # Loaded by the first code.
+    import pyotp  # Imported with the first code.
 
     return pyotp.TOTP(secret, interval=STEP_SECONDS)

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
-from tertulia.service.sign_in_methods import AnySignInMethod
+from tertulia.service.sign_in_methods import SignInMethod
 
 
 class SettingMark(Enum):
@@ -133,7 +133,7 @@ class ServerSettings(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     ] = ""
     secret: Annotated[
         str,
-        # Installations from before this limit keep a shorter one in the file `secret`.
+        # Servers that were installed before this limit keep a shorter one in the file `secret`.
         _matching(
             "^(|.{32,})$",
             "empty or at least 32 random characters, such as `openssl rand -hex 32` prints",
@@ -146,7 +146,8 @@ class ServerSettings(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     dev: Annotated[
         bool,
         "Turn on endpoints that sign in without a password, for development. Never use this on a"
-        " public server.",
+        " public server. A server with this setting doesn't start if another node uses the"
+        " database.",
     ] = False
     log_level: Annotated[
         str, Meta(pattern="^(debug|info|warning|error)$"), PER_NODE, "Minimum level of log lines."
@@ -275,6 +276,10 @@ class ServerSettings(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     smtp_password: Annotated[str, SECRET, "Password for the mail server."] = ""
     mail_from: Annotated[
         str,
+        _matching(
+            r"^$|^[^\s@<>]+@[^\s@<>]+$|^[^\r\n<>]*<[^\s@<>]+@[^\s@<>]+>$",
+            "an email address, such as chat@example.com or Chat <chat@example.com>",
+        ),
         "Sender of emails, such as Chat <chat@example.com>. Empty: noreply@ and the host of"
         " external_url.",
     ] = ""
@@ -411,7 +416,7 @@ class ServerSettings(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     calls_url: Annotated[
         str,
         _matching(r"^(https?://\S*\{room\}\S*)?$", "an http:// or https:// URL with {room}"),
-        "Address of calls on a server of your own, with {room} and, as needed, {token}, {name}, and"
+        "Address of calls on your own server, with {room} and, as needed, {token}, {name}, and"
         " {muted} (true for voice calls), such as https://meet.example.com/{room}?jwt={token}."
         " Empty: not available.",
     ] = ""
@@ -453,8 +458,15 @@ class ServerSettings(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
         "Secret, of at least 32 characters, with which another program signs people in with JSON"
         " web tokens (POST /jwt/fetch_api_key). Empty: turned off.",
     ] = ""
+    support_contact: Annotated[
+        str,
+        _matching(r"^[^\x00-\x1f\x7f<>]{0,200}$", "one line of up to 200 characters"),
+        "Whom people can ask if they can't sign in: an email address, an http:// or https:// URL,"
+        " or words, such as a phone number. Shown on sign-in pages, and in apps' sign-in errors."
+        " Empty: not shown.",
+    ] = ""
     sign_in: Annotated[
-        tuple[AnySignInMethod, ...],
+        tuple[SignInMethod, ...],
         SECRET,
         "Ways to sign in besides passwords: any number of tables [[sign_in]] in tertulia.toml, or a"
         " list of objects as JSON. docs/signing-in.md describes them.",
@@ -518,6 +530,15 @@ class ServerSettings(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
         "Networks of push services that aren't on the internet, separated by commas. Endpoints"
         " there that name an IP address can be used without TLS.",
     ] = ""
+    push_bouncer_url: Annotated[
+        str,
+        _matching(r"^(https?://\S+)?$", "an http:// or https:// URL"),
+        "Address of a push bouncer, which forwards encrypted push notifications to Zulip's mobile"
+        " apps through Apple and Google, such as https://push.example.com. Empty: the apps get no"
+        " push notifications.",
+    ] = ""
+    push_bouncer_id: Annotated[str, "ID of this server at the push bouncer."] = ""
+    push_bouncer_key: Annotated[str, SECRET, "Key of this server at the push bouncer."] = ""
     feed_minutes: Annotated[
         int,
         Meta(ge=0, le=10_080),

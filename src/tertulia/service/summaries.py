@@ -1,11 +1,9 @@
-"""Summaries of conversations, by a language model at an OpenAI-compatible endpoint.
-
-Messages are untrusted, and so is what the model makes of them. Its answer becomes plain text: the
-only links are those to the summarized messages, which this server makes itself.
-"""
+"""Summaries of conversations, by a language model at an OpenAI-compatible endpoint. Messages are
+untrusted, and so is the model's answer. It becomes plain text whose only links, which this server
+makes itself, lead to the summarized messages."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from html import escape
 from typing import Any, Final
 
@@ -24,14 +22,21 @@ from tertulia.state.state import State
 from tertulia.texts import language_for
 
 MAX_MESSAGES: Final = 100
-"""The newest messages that are summarized."""
+"""The most messages that are summarized: the newest ones."""
 MAX_MESSAGE: Final = 2_000
-"""Characters of one message that the model gets."""
+"""The most characters of one message that the model gets."""
 MAX_TEXT: Final = 60_000
-"""Characters of all messages; beyond it, the oldest are left out."""
+"""The most characters of all messages. Beyond it, the oldest are left out."""
 MAX_SUMMARY: Final = 6_000
-"""Characters of a summary."""
-_MAX_ANSWER: Final = 262_144
+"""The most characters of a summary."""
+_MAX_HTML: Final = 4 * MAX_SUMMARY
+"""The HTML size at which a streamed answer ends, since its last words aren't shown anymore."""
+_STEP: Final = 20
+"""The number of characters after which a streamed answer is rendered again."""
+_MAX_THOUGHTS: Final = 40_000
+"""The most characters of a model's reasoning in a streamed answer."""
+_MAX_ANSWER: Final = 4_194_304
+"""The most bytes of an answer. Each piece of a streamed answer has a separate envelope."""
 _MAX_TOKENS: Final = 1_000
 _NAME: Final = 100
 _THOUGHTS: Final = re.compile(r"<think>.*?(?:</think>|$)", re.DOTALL)
@@ -61,8 +66,18 @@ class _Answers(Struct):
     choices: list[_Choice]
 
 
+class _Delta(Struct):
+    delta: _Answer = msgspec.field(default_factory=_Answer)
+
+
+class _Pieces(Struct):
+    """A part of a streamed answer."""
+
+    choices: list[_Delta] = []
+
+
 def is_offered(config: Config) -> bool:
-    """Whether an endpoint and a model are set."""
+    """Whether an endpoint and a model are configured."""
     return bool(config.llm_url and config.llm_model)
 
 
@@ -71,9 +86,56 @@ async def summarize(
 ) -> str:
     """Return a summary as HTML. `messages` are those that the reader can read, in ascending order.
 
-    Raises NotFetched if the endpoint doesn't respond as expected, and Unavailable while too many
+    Raise NotFetched if the endpoint doesn't respond as expected, and Unavailable while too many
     others wait for it.
     """
+    request, addresses = _request(config, state, reader, messages)
+    return as_html(await _answered(web, config, request), addresses)
+
+
+async def summary_parts(
+    web: Web, config: Config, state: State, reader: User, messages: Sequence[Message]
+) -> AsyncGenerator[str, None]:
+    """Yield a summary's whole HTML so far, while the model is still writing; otherwise as
+    `summarize`."""
+    request, addresses = _request(config, state, reader, messages)
+    body = msgspec.json.encode({**request, "stream": True})
+    answer, rendered = "", 0
+    async with web.posted(_url(config), body, _headers(config), seconds=LLM_SECONDS) as response:
+        async for line in response.lines(_MAX_ANSWER):
+            answer += _piece(line)
+            if len(answer) - rendered < _STEP:
+                continue
+            rendered = len(answer)
+            if html := _so_far(answer, addresses):
+                yield html
+            if rendered > MAX_SUMMARY + _MAX_THOUGHTS or len(html) > _MAX_HTML:
+                break
+    if not (html := _so_far(answer, addresses)):
+        raise NotFetched("its response is empty")
+    yield html
+
+
+def _so_far(answer: str, addresses: Sequence[str]) -> str:
+    return as_html(_THOUGHTS.sub("", answer).strip(), addresses)
+
+
+def _piece(line: bytes) -> str:
+    """Return the text that a line of a streamed response adds to the answer. Raise NotFetched."""
+    kind, _, data = line.partition(b":")
+    if kind != b"data" or data.strip() in {b"", b"[DONE]"}:
+        return ""
+    try:
+        choices = msgspec.json.decode(data, type=_Pieces).choices
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise NotFetched("its response isn't a chat completion") from None
+    return (choices[0].delta.content or "") if choices else ""
+
+
+def _request(
+    config: Config, state: State, reader: User, messages: Sequence[Message]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the request to the model, and the addresses of the messages in it."""
     listed = _listed(state, reader, messages)
     texts = [
         {"number": number, "from": sender, "text": text}
@@ -89,8 +151,7 @@ async def summarize(
             {"role": "user", "content": msgspec.json.encode(texts).decode()},
         ],
     }
-    answer = await _answered(web, config, request)
-    return as_html(answer, [address_of(state, message) for _, _, message in listed])
+    return request, [address_of(state, message) for _, _, message in listed]
 
 
 def _listed(
@@ -111,12 +172,10 @@ def _listed(
 
 
 async def _answered(web: Web, config: Config, request: dict[str, Any]) -> str:
-    headers = {"Content-Type": "application/json"}
-    if config.llm_api_key:
-        headers["Authorization"] = f"Bearer {config.llm_api_key}"
-    url = f"{config.llm_url.rstrip('/')}/chat/completions"
     body = msgspec.json.encode(request)
-    reply = await web.send(url, body, headers, seconds=LLM_SECONDS, limit=_MAX_ANSWER)
+    reply = await web.send(
+        _url(config), body, _headers(config), seconds=LLM_SECONDS, limit=_MAX_ANSWER
+    )
     if reply.status != 200:
         raise NotFetched(f"it responded with status {reply.status}")
     try:
@@ -127,6 +186,17 @@ async def _answered(web: Web, config: Config, request: dict[str, Any]) -> str:
     if not answer or not (answer := _THOUGHTS.sub("", answer).strip()):
         raise NotFetched("its response is empty")
     return answer
+
+
+def _url(config: Config) -> str:
+    return f"{config.llm_url.rstrip('/')}/chat/completions"
+
+
+def _headers(config: Config) -> dict[str, str]:
+    headers = {"Content-Type": "application/json"}
+    if config.llm_api_key:
+        headers["Authorization"] = f"Bearer {config.llm_api_key}"
+    return headers
 
 
 def as_html(answer: str, addresses: Sequence[str]) -> str:
@@ -155,10 +225,10 @@ def as_html(answer: str, addresses: Sequence[str]) -> str:
 def _with_sources(text: str, addresses: Sequence[str]) -> str:
     parts: list[str] = []
     end = 0
-    for found in _SOURCES.finditer(text):
-        parts.append(escape(text[end : found.start()]))
-        end = found.end()
-        numbers = sorted({int(one) for one in found[1].split(",")})
+    for match in _SOURCES.finditer(text):
+        parts.append(escape(text[end : match.start()]))
+        end = match.end()
+        numbers = sorted({int(number) for number in match[1].split(",")})
         parts += [
             f'<a href="{escape(addresses[number - 1])}">[{number}]</a>'
             for number in numbers

@@ -1,4 +1,4 @@
-"""Running background tasks: once for all callers that need one, or fairly between people."""
+"""Running background tasks: once for all callers that need the result, or fairly between people."""
 
 import asyncio
 import contextvars
@@ -16,19 +16,20 @@ T = TypeVar("T")
 class SingleFlight:
     """Runs work once for all callers that ask for the same key while it runs.
 
-    The work belongs to none of them. It continues when a caller is cancelled, and it runs in a
-    context of its own, so that reads count for the server and traces don't mix."""
+    The work belongs to none of the callers. It continues when a caller is canceled, and it runs in
+    a separate context, so that reads count for the server and traces don't mix.
+    """
 
     def __init__(self, refusal: str) -> None:
-        """`refusal` is the error's text if too much is in progress."""
+        """Use `refusal` as the error's text if too much is in progress."""
         self._refusal = refusal
         self._tasks: dict[Hashable, asyncio.Task[None]] = {}
 
     async def do(
         self, key: Hashable, work: Callable[[], Coroutine[Any, Any, None]], most: int
     ) -> None:
-        """Do the work, or wait for work that was started with this key. Raises what the work
-        raises, and Unavailable if work for `most` keys is in progress."""
+        """Do the work, or wait for work that was started with this key. Raise what the work raises,
+        and Unavailable if work for `most` keys is in progress."""
         task = self._tasks.get(key)
         if task is None:
             if len(self._tasks) >= most:
@@ -40,10 +41,10 @@ class SingleFlight:
 
 
 class RetryLater(Exception):
-    """A delivery to another server failed and can be retried. `str(error)` says what went wrong."""
+    """A delivery to another server failed and can be retried. `str(error)` is the reason."""
 
     def __init__(self, reason: str, wait: float = 0.0) -> None:
-        """`wait` is for how many seconds the other server asks to wait."""
+        """Retry after at least `wait` seconds, which the other server asked for."""
         super().__init__(reason)
         self.wait = wait
 
@@ -57,11 +58,11 @@ class RetryLater(Exception):
 
 
 Waiting = Sequence[tuple[int, float]]
-"""IDs and when they are due in UNIX seconds, earliest first."""
+"""IDs and when they are due, in UNIX seconds, earliest first."""
 
 
 class FairTasks:
-    """Tasks of one node, each about one item, with limits for all and for each person."""
+    """One node's tasks, each for one item, with a limit for all and one for each person."""
 
     def __init__(
         self,
@@ -71,8 +72,8 @@ class FairTasks:
         logger: logging.Logger,
         failure: str,
     ) -> None:
-        """`limit` is the maximum of all tasks, and `of_person` of those with the same `person_of`.
-        Exceptions are logged as `failure`."""
+        """Run up to `limit` tasks, and up to `of_person` with the same `person_of`. Exceptions are
+        logged as `failure`."""
         self._limit = limit
         self._of_person = of_person
         self._person_of = person_of
@@ -83,7 +84,7 @@ class FairTasks:
         """Called when a task has ended, to start the next round."""
 
     def __len__(self) -> int:
-        """Number of running tasks."""
+        """Return the number of running tasks."""
         return len(self._tasks)
 
     async def round(
@@ -94,11 +95,10 @@ class FairTasks:
         clock: Callable[[], float],
         longest: float,
     ) -> float:
-        """Start the tasks that are due. Return the seconds until the next round, at most
-        `longest`.
+        """Start the tasks that are due. Return the seconds until the next round, at most `longest`.
 
-        `lease` takes the items that can start and the time. It returns those that this node may
-        work on now, with what `work` gets.
+        `lease` gets the items that can start and the time. It returns those that this node may work
+        on now, each with the argument for `work`.
         """
         items, now = await waiting(), clock()
         if chosen := self.due(items, now):
@@ -108,12 +108,12 @@ class FairTasks:
         return self.pause(items, clock(), longest)
 
     def due(self, waiting: Waiting, now: float) -> list[int]:
-        """The due items that can start now, in order."""
-        return self._with_room(one for one, due_at in waiting if due_at <= now)
+        """Return the due items that can start now, in order."""
+        return self._with_room(task_id for task_id, due_at in waiting if due_at <= now)
 
     def pause(self, waiting: Waiting, now: float, longest: float) -> float:
-        """Seconds until the next item is due that could start now. `wake` is called when others can
-        start."""
+        """Return the seconds until the next item is due that could start now. `wake` is called when
+        others can start."""
         times = dict(waiting)
         following = self._with_room(times)[:1]
         until = min((times[time_id] - now for time_id in following), default=longest)
@@ -148,8 +148,8 @@ class FairTasks:
                 result.append(item)
         return result
 
-    def _done(self, one: int, task: "asyncio.Task[None]") -> None:
-        self._tasks.pop(one, None)
+    def _done(self, task_id: int, task: "asyncio.Task[None]") -> None:
+        self._tasks.pop(task_id, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._logger.error(self._failure, exc_info=error)
         self.wake()

@@ -16,11 +16,13 @@ from tertulia.store.store import Store
 from tertulia.store.usage import UsageProgress
 
 FILES_SECONDS: Final = 3600.0
-"""Interval of counting the files of channels, which always starts from the beginning."""
+"""The interval, in seconds, of counting the files of channels, which always starts from the
+beginning."""
 LATE_SECONDS: Final = 600.0
-"""Presence of the previous day may be stored this long after midnight."""
+"""The number of seconds after midnight for which presence of the previous day may still be
+stored."""
 REST_SECONDS: Final = 0.02
-"""Pause between steps, so that others can write."""
+"""The pause between steps in seconds, so that others can write."""
 
 Report = Callable[[int, int], None]
 """Called with the ID of the last counted message, and of the last message."""
@@ -38,8 +40,8 @@ async def count(
     *,
     with_files: bool = False,
 ) -> None:
-    """Count what is new. The files of channels are counted if `FILES_SECONDS` have passed, or
-    `with_files`. Raises CountedElsewhere if another node is counting; previous steps are stored."""
+    """Count new data. The files of channels are counted if `FILES_SECONDS` have passed, or
+    `with_files`. Raise CountedElsewhere if another node is counting; earlier steps are stored."""
     at = await _messages(store, state, report)
     at = await _people(store, at, now)
     if with_files or not 0 <= now - at.files_at < FILES_SECONDS:
@@ -48,7 +50,7 @@ async def count(
 
 
 def progress(at: UsageProgress, state: State) -> float:
-    """The counted part of all messages: 0 to 1."""
+    """Return the fraction of all messages that is counted, from 0 to 1."""
     last = state.last_message_id
     return min(at.message_id / last, 1.0) if last else 1.0
 
@@ -79,7 +81,7 @@ async def _people(store: Store, at: UsageProgress, now: float) -> UsageProgress:
         first = await store.read(usage.first_day)
     while first is not None and first <= today:
         active_people = await store.read(usage.active_people, first, today)
-        step = partial(usage.put_people, before=at, found=active_people, final=final)
+        step = partial(usage.put_people, before=at, active=active_people, final=final)
         at = await _kept(store, step)
         first = active_people.until
     return at
@@ -96,6 +98,6 @@ async def _files(
             if attachment is not None:
                 files, size = result.get(channel, (0, 0))
                 result[channel] = files + 1, size + attachment.size
-        after += usage.FILES_AT_ONCE
+        after += usage.FILE_BATCH
         await asyncio.sleep(REST_SECONDS)
-    return await _kept(store, partial(usage.put_files, before=at, found=result, at=now))
+    return await _kept(store, partial(usage.put_files, before=at, counts=result, at=now))

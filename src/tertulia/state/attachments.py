@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class AttachmentIndex(Index):
-    """Attachments by uploader, path, and message, and those that nothing links."""
+    """Attachments by uploader, path, and message, and unlinked attachments."""
 
     def __init__(
         self,
@@ -31,8 +31,8 @@ class AttachmentIndex(Index):
         claims: Table[AttachmentMessage],
         unsent: Iterable[Table[Any]],
     ) -> None:
-        """`claims` are links in messages. Links in the `content` of `unsent` records count as use
-        too."""
+        """Follow these tables. `claims` are links in messages. Links in the `content` of `unsent`
+        records count as use too."""
         self._attachments = attachments
         self.of_user = Grouped(attachments, lambda attachment: attachment.user_id)
         self.claims_of = Grouped(claims, lambda claim: claim.attachment_id)
@@ -41,13 +41,13 @@ class AttachmentIndex(Index):
         """Links by message ID."""
         self._by_key = Unique(attachments, lambda attachment: attachment.key)
         self.space_used = 0
-        """Bytes of all files."""
+        """The total size of all files in bytes."""
         self._space_of: Counter[int] = Counter()
-        """Bytes by account."""
+        """The total size of each account's files in bytes."""
         self._unused: set[tuple[int, int]] = set()
         """Unlinked files: upload time and ID."""
         self._oldest: list[tuple[int, int]] = []
-        """A heap of them, and of some that are linked now."""
+        """A heap of the unlinked files; it also contains some that have been linked since."""
         self._unsent_links: Counter[str] = Counter()
         """The number of links in unsent texts, by path."""
         self.follow(attachments, self._attachment_changed)
@@ -74,7 +74,8 @@ class AttachmentIndex(Index):
         return self._space_of[user_id]
 
     def largest(self, limit: int) -> Sequence[tuple[int, int]]:
-        """Return the accounts whose files take most bytes, largest first, with the bytes."""
+        """Return up to `limit` accounts whose files take the most bytes, largest first, with the
+        bytes."""
         return heapq.nsmallest(limit, self._space_of.items(), key=lambda item: (-item[1], item[0]))
 
     def _claim_changed(
@@ -113,12 +114,21 @@ class AttachmentIndex(Index):
         attachment_id = self._by_key.get(key)
         return None if attachment_id is None else self._attachments[attachment_id]
 
+    def linked_files(self, content: str) -> Sequence[Attachment]:
+        """Return the existing files that the content links, each once."""
+        attachments: dict[int, Attachment] = {}
+        for paths in linked_paths(content):
+            attachment = next(filter(None, map(self.at_path, paths)), None)
+            if attachment is not None:
+                attachments[attachment.id] = attachment
+        return list(attachments.values())
+
     def message_ids(self, attachment_id: int) -> tuple[int, ...]:
-        """Return the messages that link the file, ascending."""
+        """Return the IDs of the messages that link the file, ascending."""
         return tuple(claim.message_id for claim in self.claims_of[attachment_id])
 
     def linked_by(self, message_ids: Iterable[int]) -> tuple[int, ...]:
-        """Return the files that these messages link, ascending."""
+        """Return the IDs of the files that these messages link, ascending."""
         result = {
             attachment_message.attachment_id
             for id_ in message_ids
@@ -127,21 +137,21 @@ class AttachmentIndex(Index):
         return tuple(sorted(result))
 
     def unclaimed(self, until: float, limit: int) -> Sequence[int]:
-        """Return at most `limit` of the oldest files that were uploaded until that UNIX time and
-        that nothing links."""
+        """Return up to `limit` of the oldest unlinked files that were uploaded until that UNIX
+        time."""
         oldest = heapq.nsmallest(limit, self._unused)
         return [attachment_id for created_at, attachment_id in oldest if created_at <= until]
 
     @property
     def oldest_unclaimed(self) -> int | None:
-        """When the oldest unlinked file was uploaded, in UNIX seconds."""
+        """The upload time of the oldest unlinked file, in UNIX seconds."""
         while self._oldest and self._oldest[0] not in self._unused:
             heapq.heappop(self._oldest)
         return self._oldest[0][0] if self._oldest else None
 
 
 def claim(state: State, message_id: int, attachment_ids: Iterable[int]) -> None:
-    """Link these files to the message."""
+    """Record that the message links these files."""
     for attachment_id in attachment_ids:
         state.attachment_messages.put(
             AttachmentMessage(attachment_id=attachment_id, message_id=message_id)
@@ -149,7 +159,7 @@ def claim(state: State, message_id: int, attachment_ids: Iterable[int]) -> None:
 
 
 def release(state: State, message_id: int, attachment_ids: Iterable[int] | None = None) -> None:
-    """Unlink these files, or all, from the message."""
+    """Record that the message no longer links these files; all its files for None."""
     for record in state.uploads.of_message[message_id]:
         if attachment_ids is None or record.attachment_id in attachment_ids:
             state.attachment_messages.remove((record.attachment_id, message_id))

@@ -1,8 +1,6 @@
-"""What the audit log records of each kind of change.
-
-Every kind of change is in `AUDITED` or in `NOT_AUDITED`. A record has IDs, names of channels,
-groups, and keys, and old and new values of settings: no secrets, and nothing from messages.
-"""
+"""The audit log's records of each kind of change. Every kind of change is in `AUDITED` or in
+`NOT_AUDITED`. A record has IDs, names of channels, groups, and keys, and old and new values of
+settings. It has no secrets, and no content of messages."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
@@ -22,9 +20,9 @@ C = TypeVar("C", bound=Change)
 Facts = Iterable["Fact"]
 
 MAX_LISTED: Final = 200
-"""IDs in one record. More are divided among several records."""
+"""The most IDs in one record. More are split into several records."""
 _MAX_TEXT: Final = 200
-"""Characters of a value."""
+"""The most characters of a value."""
 
 
 class Fact(NamedTuple):
@@ -36,12 +34,12 @@ class Fact(NamedTuple):
 
 
 class Before(NamedTuple):
-    """What a description of a change can look at."""
+    """The context in which a change is described."""
 
     state: State
-    """Before the change."""
+    """The state before the change."""
     is_routine: bool
-    """Whether the server does it by itself, such as ending expired sessions."""
+    """Whether the server makes the change by itself, such as ending expired sessions."""
 
 
 Describe = Callable[[Before, Any], Facts]
@@ -69,7 +67,7 @@ def audited(state: State, entry: Entry, origin: Origin | None) -> Iterator[Audit
 
 
 def shown(value: Any) -> Any:
-    """Return a value as JSON, with long texts cut."""
+    """Return a value that can be encoded as JSON, with long texts cut."""
     plain = msgspec.to_builtins(value, str_keys=True)
     return f"{plain[:_MAX_TEXT]}…" if isinstance(plain, str) and len(plain) > _MAX_TEXT else plain
 
@@ -78,12 +76,12 @@ def _differences(
     record: Any, values: Mapping[str, Any], *, but: frozenset[str] = frozenset()
 ) -> dict[str, list[Any]]:
     """Return the old and new value of each field that changes, except those in `but`."""
-    found = {}
+    changed = {}
     for name, value in values.items():
         old = shown(getattr(record, name, None))
         if name not in but and old != shown(value):
-            found[name] = [old, shown(value)]
-    return found
+            changed[name] = [old, shown(value)]
+    return changed
 
 
 def _parts(ids: Iterable[int]) -> Iterator[list[int]]:
@@ -152,7 +150,7 @@ def _identity_linked(before: Before, change: changes.IdentityLinked) -> Facts:
 
 def _identities_unlinked(before: Before, change: changes.IdentitiesUnlinked) -> Facts:
     links = map(before.state.identities.get, change.identity_ids)
-    details = {"methods": sorted({one.method for one in links if one is not None})}
+    details = {"methods": sorted({link.method for link in links if link is not None})}
     return [Fact("identities_unlinked", change.user_id, details)]
 
 
@@ -211,7 +209,7 @@ def _user_changed(before: Before, change: changes.UserChanged) -> Facts:
         and user.bot.owner_id != getattr(bot, "owner_id", 0)
     ):
         others["bot_owner_id"] = [user.bot.owner_id, bot.owner_id]
-    elif "bot" in different:  # Its values may be secrets, such as a service's token.
+    elif "bot" in different:  # The values may be secrets, such as a service's token.
         others["bot"] = [None, None]
     if others:
         yield Fact("account_changed", user.id, {"changes": others})
@@ -260,9 +258,9 @@ def _domain_removed(before: Before, change: changes.DomainRemoved) -> Facts:
 def _invited(before: Before, change: changes.InvitationsMade) -> Facts:
     for begin in range(0, len(change.invitations), MAX_LISTED):
         some = change.invitations[begin : begin + MAX_LISTED]
-        addresses = [one.address for one in some if one.address is not None]
+        addresses = [invitation.address for invitation in some if invitation.address is not None]
         details: dict[str, Any] = {
-            "invitation_ids": [one.id for one in some],
+            "invitation_ids": [invitation.id for invitation in some],
             "role": int(some[0].role),
         }
         if addresses:
@@ -296,11 +294,11 @@ def _export_set(before: Before, change: changes.DataExportSet) -> Facts:
 
 
 def _import_set(before: Before, change: changes.DataImportSet) -> Facts:
-    one = change.data_import
-    old = before.state.data_imports.get(one.id)
-    if old is None or one.state is not old.state:
-        details = {"import_id": one.id, "kind": one.kind.value}
-        yield Fact(_IMPORTS[one.state], one.started_by, details)
+    data_import = change.data_import
+    old = before.state.data_imports.get(data_import.id)
+    if old is None or data_import.state is not old.state:
+        details = {"import_id": data_import.id, "kind": data_import.kind.value}
+        yield Fact(_IMPORTS[data_import.state], data_import.started_by, details)
 
 
 _IMPORTS: Final[Mapping[ImportState, AuditKind]] = {
@@ -448,13 +446,13 @@ AUDITED: Final[Mapping[type[Change], Describe]] = {
     changes.MessagesDeleted: _messages_deleted,
     changes.AttachmentRemoved: _file_deleted,
 }
-"""How each kind of change is described."""
+"""The function that describes each kind of change."""
 
 NOT_AUDITED: Final[frozenset[type[Change]]] = frozenset(
     {
-        # What directories say. Deactivations and changes of accounts are audited.
+        # Data from directories. Deactivations and changes of accounts are audited.
         changes.IdentityRevised,
-        # Messages, and what people do with them.
+        # Messages, and changes to them.
         *(changes.MessageSent, changes.MessageEdited, changes.PreviewsGivenUp),
         *(changes.MessagesMoved, changes.TopicMoveStarted, changes.TopicMoveEnded),
         *(changes.FlagsChanged, changes.MessagesRead, changes.MessagesUnread),
@@ -465,16 +463,17 @@ NOT_AUDITED: Final[frozenset[type[Change]]] = frozenset(
         *(changes.DraftsCreated, changes.DraftChanged, changes.DraftDeleted),
         *(changes.SnippetCreated, changes.SnippetChanged, changes.SnippetDeleted),
         *(changes.AttachmentAdded, changes.FilesDeleted),
-        # A person's own choices.
+        # Personal choices.
         *(changes.SettingsChanged, changes.SubscriptionChanged, changes.UserTopicChanged),
         *(changes.AlertWordsChanged, changes.UserMuted, changes.UserUnmuted),
         *(changes.QuietTimesChanged, changes.StatusChanged, changes.ProfileChanged),
         *(changes.NavigationViewAdded, changes.NavigationViewChanged),
         *(changes.CallAccountConnected, changes.CallAccountDisconnected),
         *(changes.NavigationViewRemoved, changes.OnboardingStepTaken),
-        *(changes.DeviceAdded, changes.DeviceRemoved, changes.PushTokenAdded),
+        *(changes.DeviceAdded, changes.DeviceChanged, changes.DeviceRemoved),
+        changes.PushTokenAdded,
         *(changes.PushTokensRemoved, changes.PushSubscribed, changes.PushUnsubscribed),
-        # How the organization looks.
+        # The organization's appearance.
         *(changes.CustomEmojiAdded, changes.CustomEmojiDeactivated),
         *(changes.LinkifierSet, changes.LinkifierRemoved, changes.LinkifiersOrdered),
         *(changes.PlaygroundAdded, changes.PlaygroundRemoved),
@@ -484,7 +483,7 @@ NOT_AUDITED: Final[frozenset[type[Change]]] = frozenset(
         *(changes.ProfileFieldCreated, changes.ProfileFieldChanged),
         *(changes.ProfileFieldsOrdered, changes.ProfileFieldDeleted),
         *(changes.FeedAdded, changes.FeedChanged, changes.FeedRemoved),
-        # What follows from other changes or from time, and records of use.
+        # Effects of other changes or of time, and records of use.
         *(changes.UserVisibilityChanged, changes.FullMembersChanged, changes.FeedRead),
         *(changes.SessionUsed, changes.SessionConfirmed, changes.AccessKeyUsed),
         *(changes.SecondFactorPrepared, changes.SecondFactorUsed),

@@ -23,20 +23,17 @@ if TYPE_CHECKING:
     from tertulia.state.state import State
 
 RECENTLY = 180 * 86400
-"""Seconds without a message after which a channel isn't recently active."""
+"""The number of seconds without a message after which a channel is no longer recently active."""
 
 
 def is_active(channel: Channel, now: float) -> bool:
-    """Whether the channel was created, or had a message, recently."""
+    """Whether the channel was recently created or recently had a message."""
     return now - max(channel.created_at, channel.last_message_at or 0) < RECENTLY
 
 
 class ChannelActivity(Index):
-    """When `is_recently_active` of channels must change.
-
-    Checked after every commit, so the times are in a heap; outdated ones are removed when they
-    reach the top.
-    """
+    """The times when channels' `is_recently_active` must change. They're checked after every
+    commit, so they are in a heap; outdated ones are removed when they reach the top."""
 
     def __init__(self, channels: Table[Channel]) -> None:
         self._channels = channels
@@ -47,12 +44,12 @@ class ChannelActivity(Index):
         if after is None or (before is not None and _facts(before) == _facts(after)):
             return
         newest = max(after.created_at, after.last_message_at or 0)
-        # An inactive one with a new message is due immediately.
+        # An inactive channel with a new message is due immediately.
         time = newest + RECENTLY if after.is_recently_active else 0
         heapq.heappush(self._times, (time, after.id))
 
     def next(self, now: float) -> float | None:
-        """Return when `is_recently_active` of a channel is to change, in UNIX seconds."""
+        """Return when a channel's `is_recently_active` must change next, in UNIX seconds."""
         while self._times and self._times[0][0] <= now:
             time, channel_id = self._times[0]
             channel = self._channels[channel_id]
@@ -95,8 +92,8 @@ class TopicTable(Table[Topic]):
 
 
 class TopicsByNewestMessage(TableIndex[Topic]):
-    """The topics of each channel in the order of their newest messages, sorted on first use and
-    then kept in order."""
+    """The topics of each channel by newest message. They're sorted on first use and then kept in
+    order."""
 
     def __init__(self, topics: TopicTable) -> None:
         self._ordered: dict[int, list[Topic]] = {}
@@ -118,11 +115,14 @@ class TopicsByNewestMessage(TableIndex[Topic]):
 
     def _detach(self, records: Collection[Topic]) -> None:
         changed = {record.channel_id for record in records} & self._ordered.keys()
-        self._ordered = {**self._ordered, **{one: [*self._ordered[one]] for one in changed}}
+        self._ordered = {
+            **self._ordered,
+            **{channel_id: [*self._ordered[channel_id]] for channel_id in changed},
+        }
 
     def __getitem__(self, channel_id: int) -> Sequence[Topic]:
-        """Return the channel's topics, the one with the newest message last. Don't change or keep
-        it."""
+        """Return the channel's topics, with the newest message's last. Don't change or keep the
+        list."""
         result = self._ordered.get(channel_id)
         if result is None:
             topics = cast(TopicTable, self.table).of_channel[channel_id]
@@ -153,20 +153,20 @@ class MessageCounts(TableIndex[Topic]):
 
     @property
     def by_channel(self) -> Mapping[int, int]:
-        """Channels with messages. Don't change it."""
+        """The number of messages of each channel that has any. Don't change it."""
         return self._counts
 
 
 class ActiveSubscribers(Index):
-    """The active accounts that are subscribed to each channel, found on first use and then kept
-    current."""
+    """The active accounts that are subscribed to each channel. They're collected on first use and
+    then kept current."""
 
     def __init__(self, users: Table[User], subscriptions: SubscriptionTable) -> None:
         self._users, self._subscriptions = users, subscriptions
         self._found: dict[int, tuple[int, ...]] = {}
         self._sets: dict[int, BitMap] = {}
         self._newest: dict[int, int] = {}
-        """Of the channels in `_sets`: see `newest_since`."""
+        """The result of `newest_since` for the channels in `_sets`."""
         self.follow(users, self._user_changed)
         self.follow(subscriptions, self._subscription_changed)
 
@@ -177,18 +177,18 @@ class ActiveSubscribers(Index):
         return made
 
     def __getitem__(self, channel_id: int) -> tuple[int, ...]:
-        """Return their IDs, ascending."""
+        """Return the IDs of the channel's active subscribers, ascending."""
         result = self._found.get(channel_id)
         if result is None:
             result = self._found[channel_id] = tuple(self.as_set(channel_id))
         return result
 
     def as_set(self, channel_id: int) -> BitMap:
-        """Return them as a set. Don't change or keep it."""
+        """Return the channel's active subscribers as a set. Don't change or keep it."""
         bitmap = self._sets.get(channel_id)
         if bitmap is None:
             users, people, newest = self._users.rows, [], 0
-            # No calls, for speed: after a start, this runs for all channels.
+            # This avoids calls for speed: after a start, it runs for all channels.
             for user_id, subscription in self._subscriptions.of_channel[channel_id].items():
                 spans = subscription.spans
                 if spans and spans[-1][1] is None and users[user_id].is_active:
@@ -199,7 +199,7 @@ class ActiveSubscribers(Index):
         return bitmap
 
     def newest_since(self, channel_id: int) -> int:
-        """Return a message such that all present subscribers received everything after it."""
+        """Return the ID of a message after which all present subscribers received everything."""
         self.as_set(channel_id)
         return self._newest[channel_id]
 

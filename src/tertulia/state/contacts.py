@@ -1,4 +1,5 @@
-"""People who share a channel or a direct conversation: the accounts that limited guests see."""
+"""Contacts: people who share a channel or a direct conversation, which are the accounts that
+limited guests see."""
 
 from collections.abc import Iterable, Mapping
 
@@ -13,11 +14,12 @@ from tertulia.state.tables import Index
 
 
 class Contacts(Index):
-    """For each requested account, those it shares something with, as a bitmap. Don't change it.
+    """The accounts that each requested account shares a channel or direct conversation with, as a
+    bitmap. Don't change it.
 
-    Bitmaps are made on first use and then kept current, so that organizations without limits pay
-    nothing. Deactivated accounts remain contacts, and subscribers of archived channels still share
-    them.
+    Bitmaps are built on first use and then kept current, so that organizations without limited
+    guests don't pay for them. Deactivated accounts remain contacts, and subscribers of archived
+    channels remain contacts of each other.
     """
 
     def __init__(self, subscriptions: SubscriptionTable, directs: DirectConversationTable) -> None:
@@ -28,12 +30,13 @@ class Contacts(Index):
         self._kept = BitMap()
         """Accounts that have a bitmap in `_shared`."""
         self._joined: dict[int, BitMap] = {}
-        """New subscribers by channel, added to others' bitmaps together on the next use."""
+        """New subscribers by channel. They're added to others' bitmaps together, on the next
+        use."""
         self._left: set[int] = set()
-        """Channels that someone left: their subscribers' bitmaps are dropped on the next use."""
+        """Channels that someone left. Their subscribers' bitmaps are dropped on the next use."""
         self._gains = RecentGains()
         self.gainers = BitMap()
-        """Accounts that could see more accounts at some time since the state was loaded."""
+        """Accounts that have gained sight of accounts since the state was loaded."""
         self.merged = 0
         """The number of merged bitmaps, for tests."""
         self.follow(subscriptions, self._subscription_changed)
@@ -61,7 +64,7 @@ class Contacts(Index):
         return bitmap
 
     def apart_from(self, user_id: int, left: Mapping[int, BitMap]) -> BitMap:
-        """As `of`, if those accounts weren't subscribed to those channels."""
+        """Return what `of` would return if those accounts weren't subscribed to those channels."""
         bitmap = BitMap()
         for channel_id, subscription in self._subscriptions.of_user[user_id].items():
             gone = left.get(channel_id)
@@ -75,13 +78,13 @@ class Contacts(Index):
         return bitmap
 
     def gained(self, seq: int, viewers: Iterable[int], user_ids: BitMap) -> None:
-        """Remember that these viewers can see these accounts since that entry."""
+        """Record that these viewers see these accounts since that entry."""
         self._gains.add(seq, viewers, user_ids)
         self.gainers.update(viewers)
 
     def gained_since(self, seq: int, viewer_id: int, user_id: int) -> bool:
-        """Whether the viewer can see the account only since an entry after that one, as far as
-        remembered."""
+        """Whether the viewer sees the account only since an entry after `seq`, according to the
+        remembered gains."""
         return self._gains.since(seq, viewer_id, user_id)
 
     def _apply_changes(self) -> None:

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class CommandContext(Struct, frozen=True):
-    """What a verb sees: the state, the time, and the actor."""
+    """The input of a verb: the state, the time, and the actor."""
 
     state: State
     now: float
@@ -23,7 +23,7 @@ class CommandContext(Struct, frozen=True):
     actor_id: int | None
     """None for the server itself, which only some verbs allow."""
     reach: Reach | None = None
-    """What the actor's access key reaches; None without one."""
+    """The reach of the actor's access key; None without a key."""
 
     @property
     def actor(self) -> User:

@@ -1,4 +1,4 @@
-"""Folding entries of the log into the state, and declaring how."""
+"""Folding entries of the log into the state, and declaring folds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from tertulia.model.change import Change
 from tertulia.model.changes import Entry
-from tertulia.state.recent_gains import channels_gained, new_administrators
 
 if TYPE_CHECKING:
     from tertulia.state.state import State
@@ -24,7 +23,7 @@ Fold = Callable[["State", Entry], None]
 
 
 class Folds(dict[type[Change], Fold]):
-    """Folds by change. The nouns' modules declare theirs."""
+    """The fold of each kind of change. The nouns' modules declare theirs."""
 
     def of(self, kind: type[C]) -> Callable[[Callable[[State, C], None]], None]:
         """Declare the function as the fold of that change."""
@@ -75,15 +74,12 @@ FOLDS: Final = Folds()
 
 
 def fold(state: State, entry: Entry) -> None:
-    """Fold the entry that follows the state's. Nothing else writes to the state."""
+    """Fold the next entry into the state. Nothing else writes to the state."""
     if entry.seq != state.seq + 1:
         raise ValueError(f"entry {entry.seq} cannot follow {state.seq}")
     state.unread.seq = entry.seq
     FOLDS[type(entry.change)](state, entry)
-    for viewers, channel_ids in channels_gained(entry):
-        state.channel_gains.add(entry.seq, viewers, channel_ids)
-    for user_id in new_administrators(entry):
-        state.administrator_gains.add(entry.seq, (user_id,), (user_id,))
+    state.remember_gains(entry)
     state.seq = entry.seq
 
 
@@ -92,7 +88,7 @@ def _each(value: Any) -> tuple[Any, ...]:
 
 
 def revised(record: R, values: Mapping[str, Any]) -> R:
-    """Return the record with new values, either as in memory or as in JSON."""
+    """Return the record with new values, given as in memory or as in JSON."""
     fields = _fields(type(record))
     new = {}
     for name, value in values.items():

@@ -38,7 +38,7 @@ class GroupTable(Table[UserGroup]):
 
 
 class NamedMembers(TableIndex[UserGroup]):
-    """Accounts that each group names as members, including deactivated ones."""
+    """The accounts that each group lists as members, including deactivated ones."""
 
     def __init__(self, groups: Table[UserGroup]) -> None:
         self._members: dict[int, frozenset[int]] = {}
@@ -56,13 +56,13 @@ class NamedMembers(TableIndex[UserGroup]):
 
 
 class Memberships(Index):
-    """Members of groups, by name, by role, and through subgroups. Results are cached until
-    something changes."""
+    """Members of groups: listed accounts, accounts with a role, and members of subgroups. Results
+    are cached until something changes."""
 
     def __init__(self, users: UserTable, groups: GroupTable, realms: Table[Realm]) -> None:
         self._users, self._groups, self._realms = users, groups, realms
         self.version = next_version()
-        """Changes with each group, and with its members."""
+        """Changes when a group or its members change."""
         self._members: dict[int, frozenset[int]] = {}
         self._limited: BitMap | None = None
         self.follow(users, self._user_changed)
@@ -88,7 +88,7 @@ class Memberships(Index):
     # Members of a group
 
     def direct_members(self, group: UserGroup) -> Collection[int]:
-        """Return the active users who are in the group itself."""
+        """Return the active accounts that are direct members of the group."""
         users = self._users
         if not group.is_system:
             return [user_id for user_id in group.members if users[user_id].is_active]
@@ -101,7 +101,7 @@ class Memberships(Index):
 
     def members(self, setting: GroupSetting) -> frozenset[int]:
         """Return the active accounts in the group (or with the permission), directly or through
-        subgroups. Cached."""
+        subgroups. The result is cached."""
         if isinstance(setting, Members):
             people = {
                 user_id for user_id in setting.direct_members if self._users[user_id].is_active
@@ -146,10 +146,8 @@ class Memberships(Index):
         return tuple(sorted(groups))
 
     def is_full_member(self, user: User) -> bool:
-        """Whether a member's waiting period has ended. Higher roles are full members too.
-
-        It ends when the log says so (`FullMembersChanged`), so that all readers of an entry agree.
-        """
+        """Whether a member's waiting period has ended. Higher roles are full members too. The log
+        records when it ends (`FullMembersChanged`), so that all readers of an entry agree."""
         if user.role is not Role.MEMBER:
             return user.role < Role.MEMBER
         joined_by = self._realms[1].full_members_joined_by
@@ -198,8 +196,8 @@ class Memberships(Index):
     # Limited guests
 
     def is_limited_guest(self, user: User) -> bool:
-        """Whether the account, if active, has the rights of a guest who can't see all accounts: its
-        owner's rights, if it's a bot (see `permissions.role_of`)."""
+        """Whether the account, if active, has the rights of a guest who can't see all accounts. A
+        bot has its owner's rights (see `permissions.role_of`)."""
         accounts = [user]
         if user.bot is not None and user.bot.owner_id is not None:
             owner = self._users[user.bot.owner_id]
@@ -224,7 +222,7 @@ class Memberships(Index):
 
 
 def _decisive(user: User) -> tuple[Role, int, bool, int | None]:
-    """Return what decides which system groups the account is in, and whose rights it has."""
+    """Return the fields that decide the account's system groups and rights."""
     owner_id = None if user.bot is None else user.bot.owner_id
     return user.role, user.joined_at, user.is_active, owner_id
 

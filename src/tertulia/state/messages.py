@@ -29,14 +29,15 @@ if TYPE_CHECKING:
     from tertulia.state.state import State
 
 MAX_WRITE_BYTES = 8 * 1024 * 1024
-"""Memory for remembered items, about 50,000 messages. Of forgotten ones, only `floor` is known: the
-latest entry that wrote to them. A command that read the database before `floor` reads it again."""
+"""The memory for remembered items in bytes, enough for about 50,000 messages. Of forgotten items,
+only `floor` is known: the latest entry that wrote to any of them. A command that read the database
+before `floor` reads again."""
 _ENTRY_BYTES = 170
-"""Of an ID with its place in the dictionary (measured)."""
+"""Bytes of an ID with its dictionary entry (measured)."""
 
 
 def message_in(thing: Hashable) -> int | None:
-    """Return the message that the item is or belongs to; None for a conversation."""
+    """Return the ID of the message that the item is or belongs to; None for a conversation."""
     match thing:
         case int():
             return thing
@@ -47,24 +48,24 @@ def message_in(thing: Hashable) -> int | None:
 
 
 def entries_of(message: Message) -> tuple[Hashable, ...]:
-    """Return the items that are written when the message changes, or its whole topic is renamed."""
+    """Return the items that are written when the message changes or its whole topic is renamed."""
     channel_id, key, _ = message.conversation
     return message.id, renaming(channel_id, key)
 
 
 def renaming(channel_id: int | None, key: str) -> Hashable:
-    """Return the item that is written when a whole topic is renamed, instead of each message."""
+    """Return the item that is written when a whole topic is renamed, in place of each message."""
     return "renamed", channel_id, key
 
 
 def moving(channel_id: int | None, key: str) -> Hashable:
-    """Return the item that is written when messages are moved to a topic or out of it, but not when
+    """Return the item that is written when messages move into or out of a topic, but not when
     messages are sent."""
     return "moved", channel_id, key
 
 
 def _size(item: Hashable) -> int:
-    """Return the bytes that the item takes in memory."""
+    """Return the size of the item in memory, in bytes."""
     if not isinstance(item, tuple):
         return _ENTRY_BYTES
     # Names such as "reactions" are shared.
@@ -72,17 +73,17 @@ def _size(item: Hashable) -> int:
 
 
 class RecentWrites:
-    """The newest entry that wrote to each item: a message by its ID, a conversation by its key,
-    additions to a message by a name, its ID, and more."""
+    """The newest entry that wrote to each item. Items are messages by ID, conversations by key,
+    additions to a message by name and ID, and more."""
 
     def __init__(self) -> None:
         self._last: OrderedDict[Hashable, int] = OrderedDict()
         self.size = 0
-        """Bytes of the remembered items."""
+        """The size of the remembered items in bytes."""
         self.floor = 0
 
     def note(self, things: Iterable[Hashable], seq: int) -> None:
-        """Note that the entry writes to these items."""
+        """Record that an entry writes to these items."""
         for thing in things:
             if thing not in self._last:
                 self.size += _size(thing)
@@ -99,8 +100,8 @@ class RecentWrites:
         return any(self._last.get(thing, 0) > seq for thing in things)
 
     def after(self, seq: int) -> list[Hashable] | None:
-        """Return all items that were written after that entry, newest first; None if some are
-        forgotten."""
+        """Return all items that were written after that entry, newest first; None if some of them
+        are forgotten."""
         if self.floor > seq:
             return None
         newest_first = reversed(self._last.items())
@@ -123,12 +124,12 @@ def _(state: State, change: changes.PreviewsGivenUp) -> None:
 
 
 def await_previews(state: State, message_id: int) -> None:
-    """Note that the message waits for link previews since the entry that is being folded."""
+    """Record that the message has waited for link previews since the entry that is being folded."""
     state.pending_previews.put(PendingPreview(message_id=message_id, seq=state.seq + 1))
 
 
 def forget_previews(state: State, message_id: int) -> None:
-    """Note that the message waits for none."""
+    """Record that the message no longer waits for link previews."""
     if message_id in state.pending_previews:
         state.pending_previews.remove(message_id)
 
@@ -151,7 +152,7 @@ def _(state: State, change: changes.MessageSent) -> None:
             )
         )
         channel = state.channels[message.channel_id]
-        # The channel's row is written for the first message of a day, not for each.
+        # The channel's row is written only for the first message of a day.
         if channel.first_message_id is None or (
             message.sent_at - (channel.last_message_at or 0) >= _RECENTLY
         ):
@@ -241,7 +242,7 @@ def _(state: State, change: changes.MessagesMoved) -> None:
         _rename_in_moves(state, old, new, change.new_topic)
     state.unread.moved(moved, old, new)
     take_pins_along(state, moved, change)
-    # Once for a group, which may be thousands of people.
+    # This runs once for a group, which may be thousands of people.
     for some, user_ids in change.lost:
         state.unread.forget(user_ids, ids_of(some, moved))
     for some, user_ids in change.marked_read:
@@ -254,17 +255,17 @@ def _(state: State, change: changes.MessagesMoved) -> None:
 
 
 def _rename_in_moves(state: State, old: tuple[int, str], new: tuple[int, str], name: str) -> None:
-    """Continue moves in progress from a renamed topic, and to it. End those that would only respell
-    some of its messages, or move them to the name that all of them have now."""
+    """Update moves in progress from or to a renamed topic. End those that would only respell some
+    of its messages, or move them to the name that all of them have now."""
     for move in list(state.topic_moves):
-        here, there = (
+        origin, there = (
             (move.channel_id, topic_key(move.topic)),
             (move.new_channel_id, topic_key(move.new_topic)),
         )
-        if here == old and there in {old, new}:
+        if origin == old and there in {old, new}:
             state.topic_moves.remove(move.id)
             continue
-        if here == old:
+        if origin == old:
             move = msgspec.structs.replace(move, topic=name)
         if there == old:
             move = msgspec.structs.replace(move, new_topic=name)
@@ -312,10 +313,10 @@ def _settle(
 
 
 REMEMBERED_SENDS: Final = 10_000
-"""Remembered sends. The oldest are forgotten first."""
+"""The number of remembered sends. The oldest are forgotten first."""
 RECALLED_SENDS: Final = REMEMBERED_SENDS
-"""Entries at the end of the log that are searched for sends when the state is loaded, so that sends
-are recognized after a restart."""
+"""The number of the log's last entries that are searched for sends when the state is loaded, so
+that repeated sends are recognized after a restart."""
 
 _Key = tuple[int, str]
 """The sender, and a digest of the request."""
@@ -324,9 +325,9 @@ _Key = tuple[int, str]
 def request_digest(queue_id: str, local_id: str, *asked: str) -> str:
     """Return a digest of what a client asked to send, such as destination and content.
 
-    Some clients use a local ID for several messages, so the digest is part of the key. It is kept
-    with the log's entry, because the message may be edited or moved before the send is repeated;
-    the IDs are its salt.
+    Some clients use a local ID for several messages, so the content is part of the digest. It's
+    stored in the log's entry, because the message may be edited or moved before the send is
+    repeated; the IDs are its salt.
     """
     parts = (queue_id, local_id, *asked)
     text = "".join(f"{len(part)}:{part}" for part in parts)
@@ -334,12 +335,12 @@ def request_digest(queue_id: str, local_id: str, *asked: str) -> str:
 
 
 def channel_destination(channel_id: int, topic: str) -> tuple[str, ...]:
-    """Return a topic as part of a request's digest."""
+    """Return a topic in the form that `request_digest` takes."""
     return "channel", str(channel_id), topic_key(topic)
 
 
 def direct_destination(members: Iterable[int]) -> tuple[str, ...]:
-    """Return a direct conversation as part of a request's digest."""
+    """Return a direct conversation in the form that `request_digest` takes."""
     return "direct", *map(str, sorted(members))
 
 
@@ -360,13 +361,13 @@ class SentMessages:
             self._ids.popitem(last=False)
 
     def _digest(self, change: MessageSent, queue_id: str, local_id: str) -> str:
-        """Return the digest of a send without one, from version 0.1."""
+        """Return the digest of a send that was stored without one, by version 0.1."""
         message = change.message
         if message.direct_id is not None:
-            place = direct_destination(self._directs[message.direct_id].members)
+            destination = direct_destination(self._directs[message.direct_id].members)
         else:
-            place = channel_destination(message.channel_id or 0, message.topic)
-        return request_digest(queue_id, local_id, *place, message.content, "")
+            destination = channel_destination(message.channel_id or 0, message.topic)
+        return request_digest(queue_id, local_id, *destination, message.content, "")
 
     def recall(self, changes: Iterable[AnyChange]) -> None:
         """Remember the sends among the log's last entries, oldest first."""
@@ -374,5 +375,5 @@ class SentMessages:
             self.note(change)
 
     def find(self, sender_id: int, digest: str) -> int | None:
-        """Return the ID of the message that the same request sent before, if any."""
+        """Return the ID of the message that the same request already sent, if any."""
         return self._ids.get((sender_id, digest))

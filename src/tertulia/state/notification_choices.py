@@ -1,8 +1,5 @@
-"""People's notification settings as sets of people, so that a message's recipients are found by a
-few set operations.
-
-Only people whose choice differs from the default are stored.
-"""
+"""People's notification settings as sets of people, so that a few set operations find a message's
+recipients. Only people whose choice differs from the default are stored."""
 
 from collections.abc import Collection, Mapping
 from operator import attrgetter
@@ -18,7 +15,7 @@ from tertulia.state.tables import Index, Table, TableIndex
 
 _USUAL: Final = PersonalSettings(user_id=0)
 DEFAULT_EMAIL_DELAY: Final = _USUAL.email_notifications_batching_period_seconds
-"""Seconds by which emails are delayed by default."""
+"""The default delay of notification emails in seconds."""
 _PERSONAL: Final = (
     "enable_desktop_notifications",
     "enable_sounds",
@@ -38,7 +35,7 @@ _OF_CHANNELS: Final[Mapping[str, str]] = {
     "email_notifications": "enable_channel_email_notifications",
     "wildcard_mentions_notify": "wildcard_mentions_notify",
 }
-"""A subscription's settings, each with the general setting for None."""
+"""A subscription's settings, each with the general setting that applies if it's None."""
 _general = attrgetter(*_OF_CHANNELS.values())
 _own = attrgetter(*_OF_CHANNELS)
 _USUALLY: Final[tuple[bool, ...]] = _general(_USUAL)
@@ -52,7 +49,7 @@ class PersonalChoices(TableIndex[PersonalSettings]):
     def __init__(self, settings: Table[PersonalSettings]) -> None:
         self._others = {name: BitMap() for name in _PERSONAL}
         self.periods: dict[int, BitMap] = {}
-        """People with another email delay, by seconds. Don't change it."""
+        """People with a different email delay, by seconds. Don't change it."""
         super().__init__(settings)
 
     def _update(self, before: PersonalSettings | None, after: PersonalSettings | None) -> None:
@@ -80,14 +77,14 @@ class PersonalChoices(TableIndex[PersonalSettings]):
         self.periods = {period: BitMap(people) for period, people in self.periods.items()}
 
     def among(self, people: BitMap, name: str) -> BitMap:
-        """Return those of the people who have the setting turned on."""
+        """Return the people among `people` who have the setting turned on."""
         others = self._others[name]
         return people - others if getattr(_USUAL, name) else people & others
 
 
 class ChannelChoices(Index):
-    """Subscribers for whom a channel differs from the defaults, by their setting for the channel or
-    their general one; and those who muted it."""
+    """The subscribers of each channel whose choices differ from the defaults, by their setting for
+    the channel or their general one, and those who muted it."""
 
     def __init__(self, subscriptions: SubscriptionTable, settings: Table[PersonalSettings]) -> None:
         self._subscriptions, self._settings = subscriptions, settings
@@ -136,7 +133,7 @@ class ChannelChoices(Index):
         _put(self._muted, subscription, is_in=is_active and subscription.is_muted)
 
     def among(self, people: BitMap, channel_id: int, name: str) -> BitMap:
-        """Return those of the subscribers who have the setting turned on."""
+        """Return the subscribers among `people` who have the setting turned on."""
         others = self._others[name].get(channel_id, _NOBODY)
         return people - others if getattr(_USUAL, _OF_CHANNELS[name]) else people & others
 
@@ -180,5 +177,5 @@ class TopicChoices(TableIndex[UserTopic]):
         self._people = {key: BitMap(people) for key, people in self._people.items()}
 
     def __call__(self, channel_id: int, key: str, visibility: Visibility) -> BitMap:
-        """Return the people with that setting of the topic. Don't change it."""
+        """Return the people with this visibility policy for the topic. Don't change it."""
         return self._people.get((channel_id, key, visibility), _NOBODY)

@@ -1,4 +1,4 @@
-"""The organization, its lists, and banners: folds."""
+"""The organization, its lists, and banners: tables and folds."""
 
 from __future__ import annotations
 

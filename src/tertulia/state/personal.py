@@ -1,4 +1,4 @@
-"""Records of one account, such as drafts, devices, and alert words: tables, indexes, and folds."""
+"""Personal records, such as drafts, devices, and alert words: tables, indexes, and folds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from tertulia.model import changes
 from tertulia.model.channels import topic_key
-from tertulia.model.devices import PushSubscription
+from tertulia.model.devices import Device, PushSubscription
 from tertulia.model.nouns import Noun
 from tertulia.model.personal import AlertWords, MutedUser
 from tertulia.model.scheduled import Reminder, ScheduledMessage
@@ -51,13 +51,25 @@ class ScheduledMessageTable(PersonalTable[ScheduledMessage]):
         self.by_time = Ordered(
             self, lambda scheduled: None if scheduled.failed else scheduled.deliver_at
         )
-        """Those that haven't failed."""
+        """Scheduled messages by time, without those that failed."""
 
 
 class ReminderTable(PersonalTable[Reminder]):
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.by_time = Ordered(self, lambda reminder: reminder.deliver_at)
+
+
+class DeviceTable(PersonalTable[Device]):
+    def __init__(self, noun: Noun) -> None:
+        super().__init__(noun)
+        self.waiting = Ordered(
+            self,
+            lambda device: (
+                device.push.token_given_at if device.push and device.push.is_waiting else None
+            ),
+        )
+        """Devices that wait for the push bouncer, longest first."""
 
 
 class PushSubscriptionTable(PersonalTable[PushSubscription]):
@@ -78,7 +90,7 @@ class AlertWordIndex(Index):
 
     def __init__(self, alert_words: Table[AlertWords]) -> None:
         self.users_by_word: dict[str, set[int]] = {}
-        """By the case-folded word."""
+        """Users by case-folded alert word."""
         self._words_by_run: dict[str, set[str]] = {}
         self.follow(alert_words, self._words_changed)
 
@@ -104,12 +116,13 @@ class AlertWordIndex(Index):
             del self._words_by_run[run]
 
     def alerted_by(self, text: str) -> set[int]:
-        """Return the users with an alert word in the text, ignoring case, as whole words."""
+        """Return the users who have an alert word that appears in the text as a whole word,
+        ignoring case."""
         if not self.users_by_word:
             return set()
         plain = compared(text)
         result: set[int] = set()
-        # Words without letters and digits have the empty run.
+        # Alert words without letters and digits are under the empty string.
         for run in {*_RUN.findall(plain), ""} & self._words_by_run.keys():
             for word in self._words_by_run[run]:
                 users = self.users_by_word[word]
@@ -119,7 +132,7 @@ class AlertWordIndex(Index):
 
 
 def compared(word: str) -> str:
-    """Return the word, or a text, case-folded for comparison."""
+    """Return the word or text case-folded for comparison."""
     return word.casefold()
 
 
@@ -129,7 +142,7 @@ def _first_run(word: str) -> str:
 
 
 def _contains(text: str, word: str) -> bool:
-    """Whether the word is in the text as a whole word."""
+    """Whether the word appears in the text as a whole word."""
     start = text.find(word)
     while start >= 0:
         end = start + len(word)
@@ -172,12 +185,12 @@ def _(state: State, change: changes.QuietTimesChanged) -> None:
 
 @FOLDS.of(changes.QueuesEnded)
 def _(state: State, change: changes.QueuesEnded) -> None:
-    """Queues aren't part of the state."""
+    """Do nothing: queues aren't part of the state."""
 
 
 @FOLDS.of(changes.EventIdsUsedUp)
 def _(state: State, change: changes.EventIdsUsedUp) -> None:
-    """Only the entry's number matters."""
+    """Do nothing: only the entry's number matters."""
 
 
 FOLDS.puts(changes.DraftsCreated, "drafts", "drafts")
@@ -189,6 +202,7 @@ FOLDS.puts(changes.SnippetCreated, "snippets", "snippet")
 FOLDS.puts(changes.SnippetChanged, "snippets", "snippet")
 FOLDS.removes(changes.SnippetDeleted, "snippets", "snippet_id")
 FOLDS.puts(changes.DeviceAdded, "devices", "device")
+FOLDS.puts(changes.DeviceChanged, "devices", "device")
 FOLDS.removes(changes.DeviceRemoved, "devices", "device_id")
 FOLDS.puts(changes.PushTokenAdded, "push_tokens", "token")
 FOLDS.removes(changes.PushTokensRemoved, "push_tokens", "token_ids")

@@ -24,7 +24,7 @@ class PinTable(Table[Pin]):
         self.of_channel = Grouped[Pin](self, lambda pin: pin.channel_id)
 
     def newest_first(self, channel_id: int) -> Sequence[Pin]:
-        """Return a channel's pins in the order in which they are shown."""
+        """Return a channel's pins, newest first."""
         pins = self.of_channel[channel_id]
         return sorted(pins, key=lambda pin: (pin.pinned_at, pin.message_id), reverse=True)
 

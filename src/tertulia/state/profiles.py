@@ -25,7 +25,7 @@ class StatusTable(Table[UserStatus]):
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.by_end = Ordered(self, lambda status: status.ends_at or None)
-        """Those that end."""
+        """Statuses that end, the earliest first."""
 
 
 @FOLDS.of(changes.StatusChanged)

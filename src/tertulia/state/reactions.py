@@ -20,7 +20,7 @@ class CustomEmojiTable(Table[CustomEmoji]):
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.by_name = Unique(self, lambda emoji: None if emoji.deactivated else emoji.name)
-        """Active ones."""
+        """Active emoji by name."""
         self.of_author = Grouped(self, lambda emoji: emoji.author_id)
 
 

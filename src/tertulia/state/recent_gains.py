@@ -1,8 +1,6 @@
-"""What viewers could see only since a recent entry of the log.
-
-Events of earlier entries, for clients that poll late, are made from the current state. They must
-not mention what the client gets with a later entry.
-"""
+"""Gains: things that viewers can see only since a recent entry of the log. Events of earlier
+entries, for clients that poll late, are made from the current state, and must not mention what the
+client gets with a later entry."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -16,11 +14,15 @@ from tertulia.model.changes import Entry
 from tertulia.model.users import Role
 
 REMEMBERED: Final = 1024
-"""Remembered gains."""
+"""The number of remembered gains."""
+WITHOUT_ARCHIVED: Final = 0
+"""The viewer that stands for all clients that don't support archived channels."""
+RECALLED: Final = 10_000
+"""The number of the log's newest entries whose gains are recalled when the state is loaded."""
 
 
 class Gain(NamedTuple):
-    """Things that became visible to viewers with an entry."""
+    """Things that an entry made visible to viewers."""
 
     seq: int
     viewers: BitMap
@@ -28,18 +30,18 @@ class Gain(NamedTuple):
 
 
 class RecentGains:
-    """The latest gains of one kind of thing. They aren't remembered across restarts."""
+    """The most recent gains of one kind of thing."""
 
     def __init__(self) -> None:
         self._gains: deque[Gain] = deque(maxlen=REMEMBERED)
 
     def add(self, seq: int, viewers: Iterable[int], ids: Iterable[int]) -> None:
-        """Remember that these viewers can see these things since that entry."""
+        """Record that these viewers can see these things since that entry."""
         self._gains.append(Gain(seq, BitMap(viewers), BitMap(ids)))
 
     def since(self, seq: int, viewer_id: int, thing_id: int) -> bool:
-        """Whether the viewer can see the thing only since an entry after that one, as far as
-        remembered."""
+        """Whether the viewer can see the thing only since an entry after `seq`, according to the
+        remembered gains."""
         for gain in reversed(self._gains):
             if gain.seq <= seq:
                 return False
@@ -55,13 +57,17 @@ _OF_CHANNELS: Final = (
     changes.UserChanged,
     changes.UserGroupMembersChanged,
 )
+GAINING: Final = (*_OF_CHANNELS, changes.UserVisibilityChanged)
+"""Changes that can make something visible to someone."""
 
 
 def channels_gained(entry: Entry) -> Iterator[tuple[Iterable[int], Iterable[int]]]:
-    """Yield viewers, and channels that they can see since the entry."""
+    """Yield groups of viewers, each with the channels that the entry made visible to them."""
     change: Change = entry.change
     if not isinstance(change, _OF_CHANNELS):
         return
+    if isinstance(change, changes.ChannelChanged) and change.values.get("is_archived") is False:
+        yield (WITHOUT_ARCHIVED,), (change.channel_id,)
     match change:
         case changes.ChannelChanged() | changes.Subscribed() if change.gained:
             yield change.gained, (change.channel_id,)

@@ -12,11 +12,9 @@ R = TypeVar("R", bound=Struct)
 
 
 class Shards(Index, Generic[R]):
-    """The IDs of a table's records in shards, each with a version that changes with its records, or
-    with records of another table that belong to them.
-
-    Encoded shards are reused until their version changes.
-    """
+    """The IDs of a table's records in shards. Each shard has a version that changes with its
+    records and with records of other tables that belong to them. Encoded shards are reused until
+    their version changes."""
 
     SIZE = 128
     """IDs per shard: a power of two."""
@@ -28,8 +26,8 @@ class Shards(Index, Generic[R]):
         self.follow(table, self._update)
 
     def also(self, table: Table[Any], of: Callable[[Any], int]) -> None:
-        """Count changes of the other table's records as changes of the record with the ID `of`
-        them."""
+        """Treat changes of the other table's records as changes of the record whose ID `of`
+        returns."""
 
         def update(before: Any, after: Any) -> None:
             self.touch(of(before if after is None else after))

@@ -10,9 +10,9 @@ from msgspec import Struct
 from tertulia.model.attachments import Attachment, AttachmentMessage, RemovedFile
 from tertulia.model.banners import Banner
 from tertulia.model.call_accounts import CallAccount
-from tertulia.model.changes import AnyChange
+from tertulia.model.changes import AnyChange, Entry, UserVisibilityChanged
 from tertulia.model.channels import Channel, Subscription
-from tertulia.model.devices import Device, PushToken
+from tertulia.model.devices import PushToken
 from tertulia.model.drafts import SavedDraft, Snippet
 from tertulia.model.edits import TopicMove
 from tertulia.model.exports import DataExport
@@ -51,6 +51,7 @@ from tertulia.state.messages import DirectConversationTable, RecentWrites, SentM
 from tertulia.state.notification_choices import ChannelChoices, PersonalChoices, TopicChoices
 from tertulia.state.personal import (
     AlertWordIndex,
+    DeviceTable,
     MutedUserTable,
     PersonalTable,
     PushSubscriptionTable,
@@ -61,10 +62,11 @@ from tertulia.state.personal import (
 from tertulia.state.pins import PinTable
 from tertulia.state.profiles import ProfileValueTable, StatusTable
 from tertulia.state.reactions import CustomEmojiTable
-from tertulia.state.recent_gains import RecentGains
+from tertulia.state.recent_gains import RecentGains, channels_gained, new_administrators
 from tertulia.state.shards import Shards
 from tertulia.state.tables import Index, StaleIndexError, Table
 from tertulia.state.unread import UnreadIndex
+from tertulia.state.user_visibility import bitmap
 from tertulia.state.users import (
     AccessKeyTable,
     CredentialTable,
@@ -84,13 +86,13 @@ _ATTRIBUTES: Final = {
     "user_statuses": "statuses",
     "agent_keys": "access_keys",
 }
-"""Attributes of the state that aren't called as their table. A table keeps its name when its noun
-gets another, because older nodes still use it during an upgrade."""
+"""Attributes whose name differs from their table's. A table keeps its name when its noun is
+renamed, because older nodes still use it during an upgrade."""
 _NOT_OF_TABLES: Final = {
     *("seq", "unread", "recent_writes", "sent", "_changed"),
     *("channel_gains", "administrator_gains"),
 }
-"""Attributes besides tables and indexes. A copy with changes shares them."""
+"""Attributes that aren't tables or indexes. A copy with changes shares them."""
 
 
 class State:
@@ -133,7 +135,7 @@ class State:
     scheduled_messages: ScheduledMessageTable
     reminders: ReminderTable
     navigation_views: PersonalTable[NavigationView]
-    devices: PersonalTable[Device]
+    devices: DeviceTable
     push_tokens: PersonalTable[PushToken]
     push_subscriptions: PushSubscriptionTable
     domains: Table[Domain]
@@ -177,9 +179,9 @@ class State:
         self.active_subscribers = ActiveSubscribers(self.users, self.subscriptions)
         self.contacts = Contacts(self.subscriptions, self.directs)
         self.channel_gains = RecentGains()
-        """Channels that people can see since a recent entry."""
+        """The channels that people can see only since a recent entry."""
         self.administrator_gains = RecentGains()
-        """Administrators since a recent entry: viewers of themselves."""
+        """The accounts that became administrators with a recent entry, as viewers of themselves."""
         self.alerts = AlertWordIndex(self.alert_words)
         self.personal_choices = PersonalChoices(self.settings)
         self.channel_choices = ChannelChoices(self.subscriptions, self.settings)
@@ -205,7 +207,7 @@ class State:
 
         return count
 
-    # Loading and writing down
+    # Loading and storing
 
     @classmethod
     def load(
@@ -213,25 +215,39 @@ class State:
         seq: int,
         records: Mapping[str, Iterable[Struct]],
         sent: Iterable[AnyChange] = (),
+        gaining: Iterable[Entry] = (),
     ) -> "State":
-        """Load the state as of the log's entry `seq` from the database's tables. `sent` are the
-        changes of the newest entries (`SentMessages.recall`)."""
+        """Load the state as of the log's entry `seq` from the database's records. `sent` are the
+        changes of the newest entries (`SentMessages.recall`), and `gaining` the entries that can
+        have gains."""
         state = cls()
         state.seq = seq
         state.recent_writes.floor = seq
         state.unread.settle(seq)
-        # Counters last: loading records counts them, and the highest may have been removed.
+        # Counters come last: loading records counts them, and the highest may have been removed.
         for name, rows in sorted(records.items(), key=lambda item: item[0] == "counters"):
             table = state.tables[name]
             for row in rows:
                 table.put(row)
             table.dirty.clear()
         state.sent.recall(sent)
+        for entry in gaining:
+            state.remember_gains(entry)
         state.counters.dirty.clear()
         for counter in state.counters:
             if counter.name in state.tables:
                 state.tables[counter.name].highest = counter.last
         return state
+
+    def remember_gains(self, entry: Entry) -> None:
+        """Record the things that viewers can see only since the entry."""
+        for viewers, channel_ids in channels_gained(entry):
+            self.channel_gains.add(entry.seq, viewers, channel_ids)
+        for user_id in new_administrators(entry):
+            self.administrator_gains.add(entry.seq, (user_id,), (user_id,))
+        if isinstance(entry.change, UserVisibilityChanged):
+            for choice in entry.change.gained:
+                self.contacts.gained(entry.seq, choice.viewers, bitmap(choice.users))
 
     def take_dirty(self) -> dict[str, dict[Key, Any]]:
         """Return the records that changed since the last call, by table and key."""
@@ -242,12 +258,11 @@ class State:
     # Copies with changes
 
     def with_changes(self, *records: Struct) -> "State":
-        """Return the state with these records added or replaced, to derive what follows from a
-        change before it is folded.
+        """Return a read-only copy of the state with these records added or replaced, to derive the
+        effects of a change before it is folded.
 
-        The copy is read-only, and valid until an entry is folded. It shares tables without changes.
-        An index over tables with changes is copied when it is first used, or raises
-        StaleIndexError.
+        It's valid until an entry is folded. It shares unchanged tables. An index over changed
+        tables is copied on first use, or raises StaleIndexError.
         """
         by_type = defaultdict(list)
         for record in records:
@@ -268,7 +283,7 @@ class State:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            # Called only for what the copy doesn't have yet.
+            # Python calls this only for attributes that the copy doesn't have yet.
             original = self._original
             if original is None or name.startswith("__"):
                 raise AttributeError(f"State has no attribute {name}")
@@ -288,11 +303,11 @@ class State:
     def _instead_of(self, table: Table[Any]) -> Any:
         return self.tables[table.noun.table]
 
-    # Questions
+    # Queries
 
     @property
     def realm(self) -> Realm:
-        """The organization, which exists once the log's first entry is folded."""
+        """The organization. It exists once the log's first entry is folded."""
         return self.realms[1]
 
     @property
@@ -306,8 +321,8 @@ class State:
 
     @property
     def default_settings(self) -> PersonalSettings:
-        """The settings of new accounts: those stored under the user ID 0, with the organization's
-        language."""
+        """The default settings of new accounts: those stored under the user ID 0, with the
+        organization's language."""
         kept = self.settings.get(0) or PersonalSettings(user_id=0)
         return msgspec.structs.replace(kept, default_language=self.realm.default_language)
 
@@ -340,11 +355,11 @@ class State:
         return subscription is not None and subscription.is_active
 
     def subscribers(self, channel_id: int) -> tuple[int, ...]:
-        """Return the active accounts that are subscribed, ascending."""
+        """Return the IDs of the channel's active subscribers, ascending."""
         return self.active_subscribers[channel_id]
 
     def channel_ids_of(self, user_id: int) -> list[int]:
-        """Return the channels that the user is subscribed to."""
+        """Return the IDs of the channels that the user is subscribed to."""
         return [
             channel_id
             for channel_id, subscription in self.subscriptions.of_user[user_id].items()
@@ -352,13 +367,14 @@ class State:
         ]
 
     def visibility(self, user_id: int, channel_id: int, key: str) -> Visibility:
-        """Return the user's setting of the topic with that key."""
+        """Return the user's visibility policy for the topic with that key."""
         topic = self.user_topics.get((user_id, channel_id, key))
         return Visibility.INHERIT if topic is None else topic.visibility
 
     def unread_since(self, subscription: Subscription) -> int:
-        """Return the newest message that counts as read unless the subscriber marked it as unread:
-        the last one before the subscription, or before the channel was archived."""
+        """Return the ID up to which the channel's messages count as read unless the subscriber
+        marked them as unread: the last message before the subscription, or before the channel was
+        archived."""
         return max(subscription.since, self.channels[subscription.channel_id].read_until)
 
     def received(self, user_id: int, message: Placed) -> bool:

@@ -25,14 +25,12 @@ def next_version() -> int:
 
 
 class StaleIndexError(RuntimeError):
-    """The index can't follow a copy with changes."""
+    """The index can't be copied for a copy of the state."""
 
 
 class Table(Generic[R]):
-    """All records of one noun. Records are immutable; a change puts a new one in place.
-
-    Subclasses declare indexes as attributes (`tertulia.state.tables`).
-    """
+    """All records of one noun. Records are immutable; a change replaces them. Subclasses declare
+    indexes as attributes (`tertulia.state.tables`)."""
 
     original: "Table[R] | None" = None
     """The table that this is a copy of (`with_records`)."""
@@ -42,14 +40,15 @@ class Table(Generic[R]):
         self.rows: dict[Key, R] = {}
         self.dirty: set[Key] = set()
         self.changed: set[str] = set()
-        """Gets the table's name when it changes; shared by the tables of a state."""
+        """A set shared by all tables of a state, to which the table adds its name when it
+        changes."""
         self.highest = 0
         """The largest ID ever given, if keys are IDs."""
         self.version = next_version()
-        """Changes with each change of the table."""
+        """Changes whenever the table changes."""
         self._watchers: list[Callable[[R | None, R | None], None]] = []
         self.replaced: list[tuple[R | None, R]] = []
-        """Of a copy: what differs from the original, as pairs of old and new record."""
+        """In a copy, the differences from the original, as pairs of old and new record."""
         self._copied_at = 0
 
     def watch(self, watcher: Callable[[R | None, R | None], None]) -> None:
@@ -114,10 +113,8 @@ class Table(Generic[R]):
 
     def with_records(self, records: Iterable[R]) -> Self:
         """Return a copy with these records added or replaced, to read while the original doesn't
-        change.
-
-        Each index is copied when it is first used; one that can't be raises StaleIndexError.
-        """
+        change. Each index is copied on first use; one that can't be copied raises
+        StaleIndexError."""
         copied = object.__new__(type(self))
         Table.__init__(copied, self.noun)
         copied.original, copied._copied_at = self, self.version
@@ -130,7 +127,7 @@ class Table(Generic[R]):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            # Called only for what the copy doesn't have yet.
+            # Python calls this only for attributes that the copy doesn't have yet.
             original = self.original
             if original is None or name.startswith("__"):
                 raise AttributeError(f"{type(self).__name__} has no attribute {name}")
@@ -145,7 +142,7 @@ class Table(Generic[R]):
 
 
 class Index:
-    """Derived data that follows each change of tables' records."""
+    """Data derived from tables, updated with each change of their records."""
 
     tables: tuple[Table[Any], ...] = ()
     """The tables that it follows."""
@@ -156,12 +153,12 @@ class Index:
         table.watch(update)
 
     def with_tables(self, instead: Callable[[Any], Any]) -> "Index":
-        """Return a copy for copied tables: `instead` returns the copy of a table."""
+        """Return a copy that uses the tables that `instead` returns for the original ones."""
         raise StaleIndexError(f"{type(self).__name__} can't follow a copy with changes")
 
     def _copy_over(self, instead: Callable[[Any], Any]) -> Self:
-        """Return a shallow copy that follows no tables: copies don't change, and originals must not
-        keep it alive."""
+        """Return a shallow copy that follows no tables. Copies don't change, and originals must not
+        keep them alive."""
         made = copy.copy(self)
         made.tables = tuple(map(instead, self.tables))
         return made
@@ -174,12 +171,13 @@ class TableIndex(Index, ABC, Generic[R]):
 
     @abstractmethod
     def _update(self, before: R | None, after: R | None) -> None:
-        """Follow a record that was added, replaced (both), or removed (`after` is None)."""
+        """Update the index for a record that was added, replaced (both are given), or removed
+        (`after` is None)."""
 
     @abstractmethod
     def _detach(self, records: Collection[R]) -> None:
-        """Copy what is shared with the original index and changes with these records (before and
-        after)."""
+        """Copy the parts that are shared with the original index and that changes of these records
+        modify."""
 
     def with_tables(self, instead: Callable[[Any], Any]) -> Self:
         made = self._copy_over(instead)
@@ -192,7 +190,7 @@ class TableIndex(Index, ABC, Generic[R]):
 
 
 class Unique(TableIndex[R]):
-    """The key of the record with a value of `of`. Records with None are left out."""
+    """The key of the record that has each value of `of`. Records with None are left out."""
 
     def __init__(self, table: Table[R], of: Callable[[R], Any]) -> None:
         self._of = of
@@ -306,7 +304,7 @@ class Nested(TableIndex[R]):
         self._groups = {**self._groups, **{value: {**self._groups[value]} for value in changed}}
 
     def __getitem__(self, value: Any) -> Mapping[Any, R]:
-        """Return the records with that outer value, by the inner one."""
+        """Return the records with that outer value, by the inner value."""
         return self._groups.get(value, _NOTHING)
 
 
@@ -315,7 +313,7 @@ _NOBODY: AbstractSet[Any] = frozenset()
 
 
 class Inverted(TableIndex[R]):
-    """Keys of records by each of several values, such as their members."""
+    """The keys of records by each of several values, such as their members."""
 
     def __init__(self, table: Table[R], of: Callable[[R], Iterable[Any]]) -> None:
         self._of = of
@@ -366,7 +364,7 @@ class Ordered(TableIndex[R]):
         return None if record is None or value is None else (value, self.table.noun.key_of(record))
 
     def __iter__(self) -> Iterator[R]:
-        """Yield the records in order. They must not change in the meantime."""
+        """Yield the records in order. Don't change the table in the meantime."""
         return (self.table[key] for _, key in self._places)
 
     @property
@@ -391,8 +389,8 @@ class Ordered(TableIndex[R]):
 
 
 class FieldVersion(TableIndex[R]):
-    """A number that changes with a value of any record, but not when records are added or
-    removed."""
+    """A number that changes when a value of any existing record changes, but not when records are
+    added or removed."""
 
     def __init__(self, table: Table[R], of: Callable[[R], Any]) -> None:
         self._of = of

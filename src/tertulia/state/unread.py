@@ -1,8 +1,8 @@
-"""What is unread, computed with bitmaps of message IDs.
+"""Unread messages, computed from bitmaps of message IDs.
 
-None of this is stored. It's loaded from the messages and the readers' bitmaps when it is first
-needed (`tertulia.log.snapshots`), and the fold keeps it current. Channels and readers that
-aren't loaded cost nothing. Memory is bounded in bytes: the least recently used is evicted.
+None of this is stored. It's loaded from the messages and the readers' bitmaps on first use
+(`tertulia.log.snapshots`), and the fold keeps it current. Channels and readers that aren't loaded
+cost nothing. Memory is bounded in bytes: the least recently used data is evicted.
 """
 
 from collections import OrderedDict, deque
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from tertulia.state.state import State
 
 ROOM: Final = 48 * 2**20
-"""Memory for everything loaded, in bytes. Data that is in use is never evicted."""
+"""The memory for all loaded data in bytes. Data that is in use is never evicted."""
 RECOUNTED: Final = 256
-"""After this many uses, all sizes are counted again: bitmaps also grow between uses."""
+"""The number of uses after which all sizes are counted again, because bitmaps also grow between
+uses."""
 
 P = ParamSpec("P")
 
@@ -48,26 +49,26 @@ def _made_fresh(
     if fresh and fresh.min() <= since:
         recorded = reader.with_any(Flag.RECORD)
         fresh = fresh & (BitMap(range(since + 1, fresh.max() + 1)) | recorded)
-    # A wildcard mentions users who received it. A record doesn't mean that.
+    # A wildcard mentions the users who received it, which a record doesn't imply.
     wildcards = channel.wildcards & fresh
     mentioning = BitMap(filter(subscription.covers, wildcards)) if wildcards else _NOTHING
     size = _FRESH_BYTES + (bytes_of(mentioning) if mentioning else 0)
     if fresh is not every:
-        fresh.shrink_to_fit()  # A difference has the capacity of its minuend.
+        fresh.shrink_to_fit()  # A difference keeps the capacity of its minuend.
         size += bytes_of(fresh)
     return ChannelUnread(channel.version, since, fresh, mentioning, size)
 
 
 _NOTHING: Final = BitMap()
 _FRESH_BYTES: Final = 200
-"""Of a `ChannelUnread` and its dictionary entry."""
+"""Bytes of a `ChannelUnread` and its dictionary entry."""
 
 
 def _folded(
     change: Callable[Concatenate["UnreadIndex", P], None],
 ) -> Callable[Concatenate["UnreadIndex", P], None]:
-    """Mark a change that the fold makes. It's kept until it is on disk and no load is in progress
-    that began before it, because it may have to be applied to what is being loaded."""
+    """Decorate a change that the fold makes. It's kept until it's on disk and no load that began
+    before it is in progress, because it may have to be applied to the loaded data."""
 
     @wraps(change)
     def made(self: "UnreadIndex", /, *arguments: P.args, **keywords: P.kwargs) -> None:
@@ -87,24 +88,24 @@ class UnreadIndex:
         self.seq = 0
         """The entry that is being folded, or was folded last."""
         self.questions = 0
-        """The number of uses: see `note_question`."""
+        """The number of uses so far; see `note_question`."""
         self.used = 0
         """Bytes in memory, as last counted."""
         self._version = next_version()
-        """Changes with messages, with what anyone has read, and when messages are evicted."""
+        """Changes when messages, anyone's read state, or the loaded data change."""
         self._recent: deque[tuple[int, Callable[[UnreadIndex], None]]] = deque()
         """The changes that `_folded` keeps, by entry."""
         self._durable = 0
         self._loading: list[int] = []
         """The entry at which each load in progress began."""
         self._held: list[int] = []
-        """The use at which each `held` began."""
+        """The number of uses when each `held` began."""
 
     def _made_of(self, state: "State") -> tuple[int, int, int]:
         return self._version, state.subscriptions.version, state.channels.version
 
     def missing(self, state: "State", user_id: int) -> MissingBitmaps:
-        """Return what must be loaded before `of`."""
+        """Return the data that must be loaded before calling `of`."""
         reader = self.readers.get(user_id)
         if reader is not None and reader.unread_of == self._made_of(state):
             return MissingBitmaps(reader=False, channel_ids=[], direct_ids=[])
@@ -195,7 +196,7 @@ class UnreadIndex:
 
     @_folded
     def began(self, direct_id: int) -> None:
-        """Add a new direct conversation, all of which is known."""
+        """Add a new direct conversation, whose messages are all known."""
         if direct_id not in self.directs:
             self._add(self.directs, direct_id, DirectMessages(BitMap()))
 
@@ -246,7 +247,7 @@ class UnreadIndex:
         return unread
 
     def by_topic(self, channel_id: int, ids: BitMap) -> list[tuple[str, BitMap]]:
-        """Return those of the channel's messages by topic key."""
+        """Return the channel's messages among `ids`, by topic key."""
         result = []
         left = len(ids)
         # Unread messages are usually new.
@@ -265,8 +266,8 @@ class UnreadIndex:
         marked as read; others only if the user marked them as unread.
         """
         reader = self.readers[user_id]
-        own = state.directs.of_user[user_id]
-        directs = BitMap.union(BitMap(), *(self.directs[direct_id].all for direct_id in own))
+        direct_ids = state.directs.of_user[user_id]
+        directs = BitMap.union(BitMap(), *(self.directs[direct_id].all for direct_id in direct_ids))
         fresh = self._fresh(state, reader, user_id)
         self._count(reader)
         return BitMap.union(directs - reader.read, *(item.ids for _, item in fresh))
@@ -274,7 +275,7 @@ class UnreadIndex:
     def _fresh(
         self, state: "State", reader: ReadState, user_id: int
     ) -> list[tuple[int, ChannelUnread]]:
-        """Return the channels where the user has unread messages, with these."""
+        """Return the channels in which the user has unread messages, with these messages."""
         touched, before = reader.touched, reader.fresh
         subscriptions, loaded = state.subscriptions.of_user[user_id], self.channels
         made_of = state.subscriptions.version, state.channels.version
@@ -303,8 +304,8 @@ class UnreadIndex:
 
     @contextmanager
     def loading(self) -> Iterator[None]:
-        """Wrap a read from the database for `install`. It must see everything that is on disk when
-        this begins."""
+        """Wrap a read from the database for `install`. The read must see everything that is on disk
+        when this begins."""
         began = self._durable
         self._loading.append(began)
         try:
@@ -320,8 +321,8 @@ class UnreadIndex:
         channels: Mapping[int, ChannelMessages],
         directs: Mapping[int, DirectMessages],
     ) -> None:
-        """Add what was read at that entry of the log while `loading`. If the index is at a later
-        entry, apply the changes since then."""
+        """Add data that was read at entry `seq` of the log while `loading`. If the index is at a
+        later entry, apply the changes since then."""
         self.questions += 1
         late = UnreadIndex()
         late.readers.update(readers)
@@ -341,7 +342,7 @@ class UnreadIndex:
         self.make_room()
 
     def settle(self, seq: int) -> None:
-        """Note that the entries up to this one are on disk."""
+        """Record that the entries up to this one are on disk."""
         self._durable = seq
         self._forget_changes()
 
@@ -364,8 +365,8 @@ class UnreadIndex:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Don't evict what is loaded or used until the end. Each takes memory: limit how many run
-        concurrently."""
+        """Keep everything that is loaded or used until the context ends. Each context takes memory,
+        so limit how many run concurrently."""
         self.questions += 1
         began = self.questions
         self._held.append(began)
@@ -375,7 +376,7 @@ class UnreadIndex:
             self._held.remove(began)
 
     def note_question(self, state: "State", user_id: int) -> None:
-        """Note that the user's unread messages are about to be used, so that they are evicted
+        """Record that the user's unread messages are about to be used, so that they are evicted
         last."""
         self.questions += 1
         channels, directs, number = self.channels, self.directs, self.questions
@@ -394,12 +395,12 @@ class UnreadIndex:
         self.make_room()
 
     def make_room(self) -> None:
-        """Evict the least recently used data until the rest fits: caches first, then bitmaps. Keeps
-        what the last use needs, and what is `held` except for caches, which are used
+        """Evict the least recently used data until the rest fits: caches first, then bitmaps. Keep
+        the data of the last use, and data that is `held`, except for caches, which are used
         immediately."""
         if self.used <= ROOM:
             return
-        left = ROOM * 7 // 8  # So that not each use evicts something.
+        left = ROOM * 7 // 8  # Free more than necessary, so that not every use evicts something.
         spared = min([self.questions, *self._held])
         for reader in self.readers.values():
             if self.used <= left or reader.used_at >= self.questions:

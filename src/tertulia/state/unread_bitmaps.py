@@ -1,4 +1,4 @@
-"""The bitmaps that unread messages are computed from."""
+"""The bitmaps from which unread messages are computed."""
 
 import sys
 from collections.abc import Hashable, Sequence
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     pass
 
 _BITMAP_BYTES: Final = 120
-"""Of a bitmap besides its serialized form..."""
+"""Bytes of a bitmap in addition to its serialized form..."""
 
 
 _CONTAINER_BYTES: Final = 56
-"""... and of each of its containers, as measured with glibc's `mallinfo2`."""
+"""... and of each of its containers (measured with glibc's `mallinfo2`)."""
 
 
 _TOPIC_BYTES: Final = 300
-"""Of a topic: its bitmap, its key, and its dictionary entry."""
+"""Bytes of a topic: its bitmap, its key, and its dictionary entry."""
 
 
 _MESSAGE_BYTES: Final = 4
-"""Of a message in the bitmaps of its channel and topic."""
+"""Bytes of a message in the bitmaps of its channel and topic."""
 
 
 def bytes_of(bitmap: BitMap) -> int:
@@ -45,19 +45,19 @@ class ChannelMessages:
 
     all: BitMap
     topics: dict[str, BitMap]
-    """By topic key, those with the newest messages last."""
+    """Messages by topic key, with the topics of the newest messages last."""
     wildcards: BitMap
     """Messages that mention everyone."""
     used_at: int = 0
     """The number of the last use (`UnreadIndex.questions`), here and below."""
     counted: int = 0
-    """The size that the index has counted, here and below."""
+    """The size in bytes that the index has counted, here and below."""
     version: int = field(default_factory=next_version)
-    """Changes with its messages and the spelling of its topics."""
+    """Changes when its messages or the spelling of its topics change."""
     made: dict[Hashable, bytes] = field(default_factory=dict)
     """A cache for callers, by their keys, cleared by the next change."""
     _stored: int = 0
-    """The size of the bitmaps."""
+    """The size of the bitmaps in bytes."""
 
     def __post_init__(self) -> None:
         topics = sum(_TOPIC_BYTES - 2 * _BITMAP_BYTES + bytes_of(t) for t in self.topics.values())
@@ -76,7 +76,7 @@ class ChannelMessages:
         if topic is None:
             self._stored += _TOPIC_BYTES
             topic = BitMap()
-        self.topics[key] = topic  # Now the last one.
+        self.topics[key] = topic  # The topic comes last now.
         topic |= ids
         self._stored += _MESSAGE_BYTES * len(ids)
 
@@ -114,7 +114,7 @@ class DirectMessages:
 
 @dataclass
 class ReadState:
-    """What one user has read, and their messages with sparse flags, by flag."""
+    """The messages that one user has read, and those with the user's sparse flags, by flag."""
 
     read: BitMap
     flagged: dict[Flag, BitMap]
@@ -149,7 +149,7 @@ class ReadState:
         return result
 
     def forget_found(self) -> bool:
-        """Clear the caches, which are several times larger than the rest. Return whether there were
+        """Clear the caches, which are several times as large as the rest. Return whether there were
         any."""
         had_some = bool(self.fresh) or self.unread is not None
         self.fresh, self.fresh_of, self.touched = {}, (0, 0), BitMap()
@@ -158,18 +158,18 @@ class ReadState:
 
 
 class ChannelUnread(NamedTuple):
-    """A user's unread messages of a channel."""
+    """A user's unread messages in a channel."""
 
     version: int
     """The version of the channel's messages."""
     since: int
-    """`State.unread_since` then."""
+    """The value of `State.unread_since` at that time."""
     ids: BitMap
-    """The channel's own bitmap if all of its messages are unread."""
+    """The unread messages: the channel's own bitmap if all of them are unread."""
     mentioning: BitMap
-    """Those that mention everyone, and so the user."""
+    """The unread messages that mention everyone, and so the user."""
     size: int
-    """Bytes in memory, besides the channel's own bitmap."""
+    """Bytes in memory, without the channel's own bitmap."""
 
 
 @dataclass
@@ -186,7 +186,7 @@ class Unread:
 
 @dataclass
 class MissingBitmaps:
-    """What must be loaded before a user's unread messages are known."""
+    """The data that must be loaded before a user's unread messages are known."""
 
     reader: bool
     channel_ids: list[int]

@@ -1,9 +1,7 @@
-"""Which accounts become visible or invisible to guests by a change.
-
-This can't be derived later, so it's written to the log as a change of its own: before the change
-that makes accounts visible, and after the one that makes them invisible. It concerns only limited
-guests (`Memberships.limited_guests`).
-"""
+"""Finding the accounts that a change makes visible or invisible to guests. This can't be derived
+later, so it's written to the log as a separate change: before the change that makes accounts
+visible, and after the one that makes them invisible. Only limited guests are concerned
+(`Memberships.limited_guests`)."""
 
 from __future__ import annotations
 
@@ -22,13 +20,15 @@ if TYPE_CHECKING:
     from tertulia.state.state import State
 
 Sets = dict[int, BitMap]
-"""Accounts by the guest who sees them."""
-AT_ONCE: Final = 40
-"""Accounts per entry: an entry has a limited number of event IDs (`delivery/queue.py`)."""
+"""The accounts that each guest sees, by guest."""
+BATCH_SIZE: Final = 40
+"""The most accounts per entry, because an entry has a limited number of event IDs
+(`delivery/queue.py`)."""
 
 
 class VisibilityChange(NamedTuple):
-    """What a change makes visible and invisible. Sets may contain the guest's own ID."""
+    """The accounts that a change makes visible and invisible. Sets may contain the guest's own
+    ID."""
 
     gained: Sets
     lost: Sets
@@ -53,16 +53,17 @@ def accompanied(state: State, decided: Iterable[AnyChange]) -> Iterator[AnyChang
 
 
 def _parts(sets: Sets) -> Iterator[Sets]:
-    """Split the sets into parts with at most `AT_ONCE` accounts."""
+    """Split the sets into parts with at most `BATCH_SIZE` accounts."""
     everybody = BitMap.union(BitMap(), *sets.values())
-    for first in range(0, len(everybody), AT_ONCE):
-        some = everybody[first : first + AT_ONCE]
+    for first in range(0, len(everybody), BATCH_SIZE):
+        some = everybody[first : first + BATCH_SIZE]
         part = {viewer_id: user_ids & some for viewer_id, user_ids in sets.items()}
         yield {viewer_id: user_ids for viewer_id, user_ids in part.items() if user_ids}
 
 
 def moved(state: State, change: AnyChange) -> VisibilityChange:
-    """Return what the change makes visible and invisible to guests if it's folded next."""
+    """Return the accounts that the change makes visible and invisible to guests if it's folded
+    next."""
     find = _FINDERS.get(type(change))
     if find is None or state.is_empty:
         return _NOTHING
@@ -73,7 +74,7 @@ def moved(state: State, change: AnyChange) -> VisibilityChange:
 
 
 def _people(state: State, sets: Sets) -> Sets:
-    """Return the sets without bots, whom everyone sees, and without guests who see only
+    """Return the sets without bots, which everyone sees, and without guests who see only
     themselves."""
     bots = state.users.bots.ids
     result = {guest_id: user_ids - bots for guest_id, user_ids in sets.items()}
@@ -85,7 +86,7 @@ def _people(state: State, sets: Sets) -> Sets:
 
 
 def grouped(sets: Sets) -> tuple[UserVisibility, ...]:
-    """Return one record for all guests with equal sets."""
+    """Return one record for each group of guests with equal sets."""
     groups: dict[tuple[tuple[int, int], ...], list[int]] = {}
     for guest_id, user_ids in sorted(sets.items()):
         groups.setdefault(id_ranges(user_ids), []).append(guest_id)
@@ -95,7 +96,7 @@ def grouped(sets: Sets) -> tuple[UserVisibility, ...]:
 
 
 def id_ranges(user_ids: BitMap) -> tuple[tuple[int, int], ...]:
-    """Return the IDs as ranges, each with its first and its last."""
+    """Return the IDs as ranges, each with its first and last ID."""
     firsts, lasts = user_ids - user_ids.shift(1), user_ids - user_ids.shift(-1)
     return tuple(zip(firsts, lasts, strict=True))
 
@@ -158,8 +159,8 @@ def _user_changed(state: State, change: changes.UserChanged) -> VisibilityChange
 
 
 def _limited_otherwise(state: State, ahead: State, user_ids: Iterable[int]) -> VisibilityChange:
-    """Return what these accounts see more or less of, because they become limited guests or no
-    longer are."""
+    """Return the accounts that these accounts gain or lose sight of, because they become limited
+    guests or no longer are."""
     before, everybody = state.memberships.limited_guests, BitMap(state.users.rows)
     gained, lost = Sets(), Sets()
     for user_id in user_ids:

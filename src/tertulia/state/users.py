@@ -21,7 +21,6 @@ from tertulia.model.webhooks import ServiceCall
 from tertulia.state.folds import FOLDS, revised
 from tertulia.state.personal import PersonalTable
 from tertulia.state.tables import FieldVersion, Grouped, Ordered, Subset, Table, Unique
-from tertulia.state.user_visibility import bitmap
 
 if TYPE_CHECKING:
     from tertulia.state.state import State
@@ -33,23 +32,29 @@ class UserTable(Table[User]):
         self.by_address = Unique(self, lambda user: user.address.casefold())
         self.by_name = Grouped(self, lambda user: user.full_name)
         self.active_by_role = Grouped(self, _active_role)
-        """Without the system's bots."""
+        """Active accounts by role, without the system's bots."""
         self.bots = Subset(self, lambda user: user.is_bot)
-        """Including deactivated ones and the system's."""
+        """All bots, including deactivated ones and the system's."""
         self.people = Subset(self, _is_person)
-        """Including deactivated people, without deleted ones and authors that imports made up."""
+        """All people, including deactivated ones, but without deleted ones and authors that imports
+        created."""
         self.of_owner = Grouped(self, _owner_id)
         """The bots of each person, including deactivated ones."""
         self.services = Subset(self, _has_service)
         """Active bots that have a service: outgoing webhooks and embedded bots."""
         self.guests = Subset(self, lambda user: user.is_guest)
-        """Including deactivated ones."""
+        """All guests, including deactivated ones."""
         self.usual = Subset(self, _is_usual)
         """Active people with the role of a member: most accounts."""
         self.members_by_joining = Ordered(self, _member_since)
         """Active accounts with the role of a member, oldest first."""
         self.activity = FieldVersion(self, lambda user: user.is_active)
         """Changes when an account is deactivated or reactivated."""
+
+    @property
+    def erased_count(self) -> int:
+        """The number of erased accounts."""
+        return sum(user.is_deleted for user in self)
 
     def bots_of(self, owner_id: int) -> list[User]:
         """Return the person's active bots, by ascending ID."""
@@ -106,9 +111,9 @@ class SessionTable(PersonalTable[Session]):
         super().__init__(noun)
         self.by_digest = Unique(self, lambda session: session.digest)
         self.by_use = Ordered(self, lambda session: session.used_at)
-        """Least recently used first."""
+        """Sessions, the least recently used first."""
         self.of_provider = Grouped(self, _provider_session)
-        """By the sign-in method and the provider's ID of the session there."""
+        """Sessions by sign-in method and the provider's ID of the session there."""
 
 
 def _provider_session(session: Session) -> tuple[str, str] | None:
@@ -120,27 +125,29 @@ class AccessKeyTable(PersonalTable[AccessKey]):
         super().__init__(noun)
         self.by_digest = Unique(self, lambda key: key.digest)
         self.by_expiry = Ordered(self, lambda key: key.expires_at or None)
-        """Those that expire, the earliest first."""
+        """Keys that expire, the earliest first."""
 
 
 class IdentityTable(PersonalTable[Identity]):
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
-        self.by_subject = Unique(self, lambda one: (one.method, one.subject))
+        self.by_subject = Unique(self, lambda identity: (identity.method, identity.subject))
 
 
 class InvitationTable(Table[Invitation]):
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
-        self.of_address = Grouped(self, lambda one: (one.address or "").casefold() or None)
-        """By address in lowercase."""
+        self.of_address = Grouped(
+            self, lambda invitation: (invitation.address or "").casefold() or None
+        )
+        """Invitations by address in lowercase."""
 
 
 class SecondFactorTable(PersonalTable[SecondFactor]):
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.by_credential = Unique(self, _credential_id)
-        """Passkeys, by the ID that browsers name."""
+        """Passkeys by their credential ID."""
         self.passkeys = Subset(self, lambda factor: isinstance(factor.proof, Passkey))
 
 
@@ -155,7 +162,7 @@ def _(state: State, change: changes.UserCreated) -> None:
     state.settings.put(change.settings)
     for group_id in change.group_ids:
         group = state.groups[group_id]
-        if not group.is_system:  # Who is in those follows from the role.
+        if not group.is_system:  # The members of these groups follow from the role.
             state.groups.put(revised(group, {"members": (*group.members, change.user.id)}))
 
 
@@ -166,9 +173,7 @@ FOLDS.revises(changes.UserReactivated, "users", "user_id", lambda _: {"is_active
 
 @FOLDS.of(changes.UserVisibilityChanged)
 def _(state: State, change: changes.UserVisibilityChanged) -> None:
-    for one in change.gained:
-        # The entry that is being folded is the next one.
-        state.contacts.gained(state.seq + 1, one.viewers, bitmap(one.users))
+    pass  # It follows from other records. Its gains are recorded with all others.
 
 
 FOLDS.puts(changes.CredentialChanged, "credentials", "credential")
@@ -213,8 +218,8 @@ FOLDS.revises(
 @FOLDS.of(changes.AccessKeysEnded)
 def _(state: State, change: changes.AccessKeysEnded) -> None:
     for key_id in change.key_ids:
-        for one in state.push_subscriptions.of_key[key_id]:
-            state.push_subscriptions.remove(one.id)
+        for subscription in state.push_subscriptions.of_key[key_id]:
+            state.push_subscriptions.remove(subscription.id)
         state.access_keys.remove(key_id)
 
 
@@ -222,8 +227,8 @@ def _(state: State, change: changes.AccessKeysEnded) -> None:
 def _(state: State, change: changes.SessionsEnded) -> None:
     for session_id in change.session_ids:
         # Signing out of a browser ends its push notifications.
-        for one in state.push_subscriptions.of_session[session_id]:
-            state.push_subscriptions.remove(one.id)
+        for subscription in state.push_subscriptions.of_session[session_id]:
+            state.push_subscriptions.remove(subscription.id)
         state.sessions.remove(session_id)
 
 
@@ -255,7 +260,7 @@ def _(state: State, change: changes.RecoveryCodesChanged) -> None:
 @FOLDS.of(changes.RecoveryCodeUsed)
 def _(state: State, change: changes.RecoveryCodeUsed) -> None:
     codes = state.recovery_codes[change.user_id]
-    left = tuple(one for one in codes.digests if one != change.digest)
+    left = tuple(digest for digest in codes.digests if digest != change.digest)
     state.recovery_codes.put(revised(codes, {"digests": left}))
 
 
@@ -286,9 +291,9 @@ _COMMAND: Final = re.compile(r"/([a-z][a-z0-9_-]{0,29})(?:\s|$)")
 
 
 def calls_for(state: State, message: Message) -> list[ServiceCall]:
-    """Return the calls for a message that was just sent: to bots that it's sent to directly, that
-    it mentions by name, or whose command it is. None for bots' messages, so that bots don't talk to
-    each other forever. The bot's access is checked later."""
+    """Return the service calls for a message that was just sent: to bots that it's sent to
+    directly, that it mentions by name, or whose command it contains. Bots' messages cause no calls,
+    so that bots don't reply to each other forever. The bot's access is checked later."""
     if not state.users.services.ids:
         return []
     sender = state.users.get(message.sender_id)
@@ -299,11 +304,11 @@ def calls_for(state: State, message: Message) -> list[ServiceCall]:
 
 def _calls(state: State, message: Message) -> Iterator[ServiceCall]:
     called: set[int] = set()
-    found = _COMMAND.match(message.content)
-    bot = _with_command(state, found[1]) if found else None
-    if bot is not None and found is not None:
+    match = _COMMAND.match(message.content)
+    bot = _with_command(state, match[1]) if match else None
+    if bot is not None and match is not None:
         called.add(bot.id)
-        yield ServiceCall(bot_id=bot.id, message_id=message.id, trigger="command", command=found[1])
+        yield ServiceCall(bot_id=bot.id, message_id=message.id, trigger="command", command=match[1])
     if message.direct_id is not None:
         members = state.directs[message.direct_id].members
         for bot_id in members:

@@ -1,1 +1,1 @@
-"""The database: tables, queries, migrations; SQLite or PostgreSQL, which nothing above can tell."""
+"""The database: tables, queries, and migrations, on SQLite or PostgreSQL behind one interface."""

@@ -1,8 +1,5 @@
-"""The audit log's table.
-
-A record's ID is greater than those of all earlier ones: it's assigned while the log's head is
-locked. So a page of older records never misses one that is being written.
-"""
+"""The audit log's table. A record's ID is greater than all earlier IDs, because it's assigned while
+the log's head is locked. So a page of older records never misses one that is being written."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -14,7 +11,7 @@ from tertulia.model.audit_log import AuditRecord
 from tertulia.store.codec import encode
 from tertulia.store.database import Connection
 
-AT_ONCE: Final = 5000
+BATCH_SIZE: Final = 5000
 """Rows per transaction, so that others can write in between."""
 _decoder: Final = msgspec.json.Decoder(AuditRecord)
 _PERSONAL: Final = frozenset({"full_name", "address"})
@@ -66,14 +63,14 @@ def _stored(row: tuple[Any, ...]) -> StoredRecord:
 
 
 def prune(connection: Connection, before: float) -> bool:
-    """Delete up to `AT_ONCE` of the oldest records from before that UNIX time. Return whether there
-    may be more."""
-    rows = connection.query(f"SELECT id, at FROM audit_log ORDER BY id LIMIT {AT_ONCE}")
+    """Delete up to `BATCH_SIZE` of the oldest records from before that UNIX time. Return whether
+    there may be more."""
+    rows = connection.query(f"SELECT id, at FROM audit_log ORDER BY id LIMIT {BATCH_SIZE}")
     # (Times can go back.)
     old = [record_id for record_id, at in rows if at < before]
     if old:
         connection.run("DELETE FROM audit_log WHERE id <= ? AND at < ?", (old[-1], before))
-    return len(old) == AT_ONCE
+    return len(old) == BATCH_SIZE
 
 
 # Erasing people
@@ -82,13 +79,13 @@ def prune(connection: Connection, before: float) -> bool:
 def erase(
     connection: Connection, user_ids: Iterable[int], addresses: Iterable[str], after: int
 ) -> int | None:
-    """Remove the personal data of erased people from up to `AT_ONCE` records with IDs above
-    `after`: where they did it from, names, and email addresses. `addresses` are theirs. Return the
-    last of these records, or None if there are no more."""
+    """Remove personal data of erased people from up to `BATCH_SIZE` records with IDs above `after`:
+    network addresses and user agents, names, and email addresses. `addresses` are their email
+    addresses. Return the ID of the last of these records, or None if there are no more."""
     people = frozenset(user_ids)
     theirs = frozenset(address.casefold() for address in addresses)
     rows = connection.query(
-        f"SELECT id, doc FROM audit_log WHERE id > ? ORDER BY id LIMIT {AT_ONCE}", (after,)
+        f"SELECT id, doc FROM audit_log WHERE id > ? ORDER BY id LIMIT {BATCH_SIZE}", (after,)
     )
     cleaned = []
     for record_id, record in map(msgspec.structs.astuple, map(_stored, rows)):
@@ -97,14 +94,14 @@ def erase(
             cleaned.append((encode(rest), record_id))
     if cleaned:
         connection.run_many("UPDATE audit_log SET doc = ? WHERE id = ?", cleaned)
-    return rows[-1][0] if len(rows) == AT_ONCE else None
+    return rows[-1][0] if len(rows) == BATCH_SIZE else None
 
 
 def _without(record: AuditRecord, people: frozenset[int], theirs: frozenset[str]) -> AuditRecord:
     is_actor, is_target = record.actor_id in people, record.user_id in people
     details = dict(record.details)
     if "addresses" in details:
-        # Those that an erased person invited are personal data of theirs, too.
+        # The addresses that an erased person invited are also their personal data.
         left = [detail for detail in details["addresses"] if detail.casefold() not in theirs]
         details["addresses"] = [] if is_actor or is_target else left
     if is_target:

@@ -25,15 +25,13 @@ _BUNDLES: Final = (
     "/etc/ssl/ca-bundle.pem",  # openSUSE
     "/etc/ssl/cert.pem",  # macOS, BSD
 )
-"""Where systems keep their list, for a Python whose OpenSSL looks elsewhere."""
+"""The paths where systems keep their list, for a Python whose OpenSSL looks elsewhere."""
 
 
 @lru_cache(4)
 def client_context(*protocols: str) -> "ssl.SSLContext":
-    """The TLS settings of a client. `protocols` are offered to the server by ALPN.
-
-    Takes tens of milliseconds the first time.
-    """
+    """Return the TLS settings of a client. `protocols` are offered to the server with ALPN. Takes
+    tens of milliseconds the first time."""
     import ssl
 
     context = ssl.create_default_context()
@@ -53,9 +51,8 @@ def client_context(*protocols: str) -> "ssl.SSLContext":
 
 
 def missing_in_environment() -> bytes:
-    """Authorities as PEM that a library lacks if it trusts either those that the environment names
-    or the system's: the system's where the environment names some, certifi's where neither has any.
-    """
+    """Return, as PEM, the authorities missing from a library that trusts either the environment's
+    or the system's: the system's if the environment names some, certifi's if neither has any."""
     is_named = os.environ.get(FILE) or os.environ.get(DIRECTORY)
     if not is_named and next(_installed(), None) is not None:
         return b""
@@ -64,7 +61,8 @@ def missing_in_environment() -> bytes:
 
 
 def _installed() -> Iterator[tuple[str | None, str | None]]:
-    """The file and the directory with the system's authorities, for `load_verify_locations`."""
+    """Yield the file and the directory with the system's authorities, for
+    `load_verify_locations`."""
     import ssl
 
     paths = ssl.get_default_verify_paths()

@@ -33,9 +33,8 @@ _SSH_IDENTITY: Final = "-----BEGIN"
 
 
 def age_recipients(text: str) -> list[Any]:
-    """Parse recipients separated by commas or lines. Raises ValueError that names an invalid
-    one."""
-    import pyrage  # Loaded on use: most have none.
+    """Parse recipients separated by commas or lines. Raise ValueError that names an invalid one."""
+    import pyrage  # Imported on use, because most servers have no recipients.
 
     recipients = []
     for name in (part.strip() for part in text.replace(",", "\n").splitlines()):
@@ -62,7 +61,7 @@ def new_identity() -> tuple[str, str]:
 
 
 def is_encrypted(file: Path) -> bool:
-    """Return whether the file is in the age format. Raises DatabaseError if it can't be read."""
+    """Return whether the file is in the age format. Raise DatabaseError if it can't be read."""
     try:
         with file.open("rb") as opened:
             return opened.read(len(_BEGINS)) == _BEGINS
@@ -72,8 +71,8 @@ def is_encrypted(file: Path) -> bool:
 
 @contextlib.contextmanager
 def encrypted_backup(target: BinaryIO, to: Sequence[Any]) -> Iterator[BinaryIO]:
-    """Encrypt what is written to the yielded file into the target, completely when the context
-    ends. Raises OSError if the target is full, and BrokenPipeError if nobody reads it."""
+    """Encrypt the data written to the yielded file into the target, completely when the context
+    ends. Raise OSError if the target is full, and BrokenPipeError if nobody reads it."""
     came, goes = os.pipe()
     failed: list[Exception] = []
 
@@ -81,7 +80,7 @@ def encrypted_backup(target: BinaryIO, to: Sequence[Any]) -> Iterator[BinaryIO]:
         try:
             with os.fdopen(came, "rb") as source:
                 _encrypt(source, target, to)
-        except Exception as error:  # The writer sees it.
+        except Exception as error:  # The writer gets the error.
             failed.append(error)
 
     thread = threading.Thread(target=encrypt, name="encryption")
@@ -90,7 +89,7 @@ def encrypted_backup(target: BinaryIO, to: Sequence[Any]) -> Iterator[BinaryIO]:
     try:
         with os.fdopen(goes, "wb") as file:
             yield file
-    except BrokenPipeError as error:  # Why, the thread knows when it has ended.
+    except BrokenPipeError as error:  # The thread knows the reason when it has ended.
         broken = error
     finally:
         thread.join()
@@ -103,7 +102,7 @@ def encrypted_backup(target: BinaryIO, to: Sequence[Any]) -> Iterator[BinaryIO]:
 
 
 def encrypt_file(plain: BinaryIO, target: Path, to: Sequence[Any]) -> None:
-    """Encrypt the open file into a new one that only its owner can read. Raises OSError."""
+    """Encrypt the open file into a new one that only its owner can read. Raise OSError."""
     plain.seek(0)
     with open(target, "xb", opener=file_modes.opener) as file:
         _encrypt(plain, file, to)
@@ -138,7 +137,7 @@ def _encrypt(source: BinaryIO, file: BinaryIO, to: Sequence[Any]) -> None:
 
     target = _Target(file)
     try:
-        # Whatever has `read`, and `write` and `flush`, is taken.
+        # Any object with `read`, or with `write` and `flush`, is accepted.
         pyrage.encrypt_io(cast(BufferedIOBase, source), cast(BufferedIOBase, target), to)
     except pyrage.EncryptError:
         if target.error is None:
@@ -148,8 +147,8 @@ def _encrypt(source: BinaryIO, file: BinaryIO, to: Sequence[Any]) -> None:
 
 
 def decrypt_file(file: Path, plain: BinaryIO, identities: Path) -> None:
-    """Decrypt a file into an open one. Raises DatabaseError if none of the identities fits or it
-    is damaged."""
+    """Decrypt a file into an open one. Raise DatabaseError if none of the identities fits or it is
+    damaged."""
     import pyrage
 
     known = _identities(identities)
@@ -194,14 +193,14 @@ def _identities(file: Path) -> list[Any]:
 
 
 OLD_SECONDS: Final = 50 * 3600.0
-"""A last backup older than this means that one was missed, not just late."""
+"""If the last backup is older than this many seconds, one was missed, not just late."""
 _LAST: Final = "backups.last"
 _LAST_SIZE: Final = "backups.last_size"
 """The fact with the time of the last backup."""
 _NAME: Final = re.compile(r"tertulia-(\d{8}T\d{6}Z)\.zip(?:\.age)?")
 _TIME: Final = "%Y%m%dT%H%M%SZ"
 AHEAD_SECONDS: Final = 600.0
-"""How far another node's clock may be ahead."""
+"""The number of seconds by which another node's clock can be ahead."""
 
 
 class StoredBackup(Struct, frozen=True, kw_only=True):
@@ -218,10 +217,10 @@ def name_at(now: float) -> str:
     return f"tertulia-{datetime.fromtimestamp(now, UTC).strftime(_TIME)}.zip"
 
 
-async def stored_backups(place: Files) -> list[StoredBackup]:
+async def stored_backups(storage: Files) -> list[StoredBackup]:
     """Return the backups, oldest first. Other files are ignored."""
     backups = []
-    async for stored_file in place.below(""):
+    async for stored_file in storage.below(""):
         at = _made_at(stored_file.path)
         if at is not None:
             backups.append(StoredBackup(name=stored_file.path, at=at, size=stored_file.size))
@@ -259,16 +258,16 @@ def _made_at(name: str) -> float | None:
 
 
 def backups_made(backups: Iterable[StoredBackup], now: float) -> list[StoredBackup]:
-    """Return the backups that aren't from the future, which a wrong clock made."""
+    """Return the backups without those from the future, which a wrong clock caused."""
     return [backup for backup in backups if backup.at <= now + AHEAD_SECONDS]
 
 
 def superseded_backups(
     backups: Iterable[StoredBackup], days: int, weeks: int, now: float
 ) -> list[StoredBackup]:
-    """Return the backups that needn't be kept: all but the newest, the newest of each of the
-    last `days` days with one, and of each of the last `weeks` weeks with one (UTC). Backups from
-    the future are left alone."""
+    """Return the backups that can be deleted. Kept are the newest one, the newest of each of the
+    last `days` days that have one, and of each of the last `weeks` weeks that have one (UTC).
+    Backups from the future are left alone."""
     newest_first = sorted(backups_made(backups, now), key=lambda backup: backup.at, reverse=True)
     kept = set(newest_first[:1])
     for most, period in ((days, _day_of), (weeks, _week_of)):
@@ -288,7 +287,7 @@ def _week_of(backup: StoredBackup) -> str:
 
 
 def last_due(now: float, hour: int) -> float:
-    """Return when the last daily backup was due, at that hour in UTC."""
+    """Return when the last daily backup was due, in UNIX seconds; `hour` is in UTC."""
     today = datetime.fromtimestamp(now, UTC).replace(hour=hour, minute=0, second=0, microsecond=0)
     due = today.timestamp()
     return due if due <= now else (today - timedelta(days=1)).timestamp()
@@ -297,13 +296,13 @@ def last_due(now: float, hour: int) -> float:
 PREFIX: Final = "backup-"
 """The prefix of temporary directories."""
 _NEW: Final = f".{PREFIX}"
-"""Their prefix until they are locked. They are empty then."""
+"""The prefix of temporary directories until they are locked. Until then, they are empty."""
 _HELD: Final = "held"
-"""The locked file."""
+"""The name of the locked file in a temporary directory."""
 _OURS: Final = re.compile(r"tertulia-\w+\.zip(\.age)?|trial|backup\.zip")
-"""Contents of directories of older versions, which didn't lock them."""
+"""Files in directories of older versions, which didn't lock them."""
 _UNHELD_SECONDS: Final = 86400
-"""Unlocked directories older than this are stale."""
+"""Unlocked directories are stale after this many seconds."""
 
 
 @contextlib.contextmanager
@@ -311,7 +310,7 @@ def temporary_directory(data_path: Path) -> Iterator[Path]:
     """Yield an empty directory that only its owner can access. Deletes stale ones first."""
     file_modes.directory(data_path)
     delete_stale_directories(data_path)
-    # Locked before it could look stale.
+    # It's locked before it could look stale.
     new = Path(tempfile.mkdtemp(prefix=_NEW, dir=data_path))
     with open(new / _HELD, "wb", opener=file_modes.opener) as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -338,7 +337,7 @@ def temporary_directories(data_path: Path) -> list[Path]:
 def delete_stale_directories(data_path: Path) -> None:
     """Delete the directories of processes that ended. Inaccessible ones are ignored."""
     for left in temporary_directories(data_path):
-        # Inaccessible, or just being deleted.
+        # It's inaccessible, or is being deleted.
         with contextlib.suppress(OSError):
             if left.is_dir() and _is_left(left):
                 shutil.rmtree(left, ignore_errors=True)

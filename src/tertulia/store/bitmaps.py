@@ -1,4 +1,4 @@
-"""Per-user message sets as compressed bitmaps, in rows of 2^16 messages."""
+"""Users' message sets as compressed bitmaps, in rows of 2^16 messages."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ RECORDS: Final = "record_state"
 flag (`Flag.RECORD`)."""
 
 Chunks = Mapping[int, BitMap]
-"""Messages by the row that they are in."""
+"""Messages by the number of their row."""
 
 
 def by_chunk(ids: BitMap) -> Chunks:

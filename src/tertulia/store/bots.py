@@ -8,13 +8,13 @@ from msgspec import Struct
 from tertulia.store.database import Connection
 
 PART: Final = 5000
-"""Texts written in one transaction."""
-_AT_ONCE: Final = 500
-"""Names in one statement, because databases limit the number of parameters."""
+"""The number of texts written in one transaction."""
+_BATCH_SIZE: Final = 500
+"""The number of names in one statement, because databases limit the number of parameters."""
 
 
 class StorageChanged(Struct, frozen=True):
-    """New texts of a bot. Those under the names in `gone` (None: all) are deleted."""
+    """New texts of a bot. The texts with names in `gone` (None: all) are deleted first."""
 
     user_id: int
     values: Mapping[str, str] = {}
@@ -58,8 +58,8 @@ def stored_values(
         )
         return dict(results)
     rows: list[Any] = []
-    for first in range(0, len(names), _AT_ONCE):
-        some = names[first : first + _AT_ONCE]
+    for first in range(0, len(names), _BATCH_SIZE):
+        some = names[first : first + _BATCH_SIZE]
         rows += connection.query(
             "SELECT name, value FROM bot_storage WHERE user_id = ?"
             f" AND name IN ({', '.join('?' * len(some))})",

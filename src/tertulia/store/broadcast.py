@@ -1,8 +1,6 @@
-"""Broadcasts of committed entries to other nodes, so that they needn't read them from the log.
-
-PostgreSQL's notifications are short, so a batch is split. Whatever doesn't fit, or gets lost, is
-read from the log.
-"""
+"""Broadcasts of committed entries to other nodes, so that they don't have to read them from the
+log. PostgreSQL's notifications are short, so a batch is split. Entries that don't fit, or get lost,
+are read from the log."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -24,9 +22,9 @@ class EntryBroadcast(Struct, frozen=True, array_like=True, gc=False):
 
     history: str
     before: int
-    """The sequence number before the first entry, and"""
+    """The sequence number before the first entry..."""
     before_batch: str
-    """the batch of the entry there."""
+    """... and the batch of the entry with that number."""
     batch: str
     changes: tuple[tuple[float, int | None, AnyChange], ...]
     """Time, actor, and change of each entry."""
@@ -74,9 +72,9 @@ def encode_broadcast(
     results, seq, before_batch = [], before.seq, before.batch
     for part in parts:
         head = _encoder.encode((before.history, seq, before_batch, batch))[:-1]
-        told = b"".join((head, b",[", b",".join(part), b"]]")).decode()
+        payload = b"".join((head, b",[", b",".join(part), b"]]")).decode()
         seq, before_batch = seq + len(part), batch
-        results.append(f"{PREFIX}{teller} {seq} {told}")
+        results.append(f"{PREFIX}{teller} {seq} {payload}")
     return results
 
 
@@ -91,10 +89,10 @@ def sender_of(text: str) -> str:
 
 
 def decode_broadcast(text: str, known: int) -> EntryBroadcast | int:
-    """Decode a text. Returns only its last sequence number if that is at most `known`, or if this
+    """Decode a text. Return only its last sequence number if that is at most `known`, or if this
     version can't decode the text."""
     try:
-        _, _, seq, told = text.split(" ", 3)  # Copies it once; it may be long.
-        return _decoder.decode(told) if int(seq) > known else int(seq)
+        _, _, seq, payload = text.split(" ", 3)  # Copies it once; it may be long.
+        return _decoder.decode(payload) if int(seq) > known else int(seq)
     except (ValueError, msgspec.MsgspecError):
         return known + 1

@@ -31,18 +31,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger("tertulia.files")
 
 REQUEST_SECONDS: Final = 15.0
-"""For a small request, including retries."""
+"""The time limit in seconds of a small request, including retries."""
 CHUNK_SECONDS: Final = 45.0
-"""For the next bytes of a file that is being read."""
+"""The time limit in seconds for the next bytes of a file that is being read."""
 LEAST_BYTES_PER_SECOND: Final = 256 * 1024
 """Slower uploads are given up."""
 PART: Final = 5 * 1024 * 1024
 """Bytes per part of a large file. S3 requires at least this much, and allows 10,000 parts."""
-PARTS_AT_ONCE: Final = 3
-WRITTEN_AT_ONCE: Final = 4
-"""Large files. Together they use at most `PART` * `PARTS_AT_ONCE` * this many bytes of memory."""
+MAX_CONCURRENT_PARTS: Final = 3
+MAX_CONCURRENT_FILES: Final = 4
+"""The most large files that are transferred concurrently. Together they use up to `PART` *
+`MAX_CONCURRENT_PARTS` * this many bytes of memory."""
 QUIET_SECONDS: Final = 60.0
-"""Between two log lines about an unreachable bucket."""
+"""Seconds between two log lines about an unreachable bucket."""
 CHUNK: Final = 256 * 1024
 MAX_SMALL: Final = 64 * 1024 * 1024
 """The most bytes that `read` holds in memory."""
@@ -74,13 +75,13 @@ class BucketFiles(Files):
         self._address = address
         self._keys = keys
         self._disk = disk
-        self._writing = asyncio.Semaphore(WRITTEN_AT_ONCE)
+        self._writing = asyncio.Semaphore(MAX_CONCURRENT_FILES)
         self._quiet_until = 0.0
         self.description = str(address)
 
     @cached_property
     def _store(self) -> "S3Store":
-        from obstore.store import S3Store  # Only loaded if files are in S3.
+        from obstore.store import S3Store  # Only imported if files are in S3.
 
         address, keys = self._address, self._keys
         config: dict[str, Any] = {
@@ -107,7 +108,7 @@ class BucketFiles(Files):
                 "allow_http": address.endpoint.startswith("http:"),
                 "connect_timeout": "5s",
                 "read_timeout": "30s",
-                # This limit is for a whole file. Ours are for its parts.
+                # This limit applies to a whole file. Ours apply to its parts.
                 "timeout": "1d",
             },
             retry_config={
@@ -124,7 +125,7 @@ class BucketFiles(Files):
     @contextlib.asynccontextmanager
     async def _asking(self, seconds: float | None = None) -> AsyncIterator["S3Store"]:
         """Yield the store for requests that end within `seconds` (default: `REQUEST_SECONDS`).
-        Raises FilesUnavailable."""
+        Raise FilesUnavailable."""
         seconds = REQUEST_SECONDS if seconds is None else seconds
         if "_store" not in self.__dict__:
             # Loading the library and certificates takes tens of milliseconds.
@@ -144,7 +145,7 @@ class BucketFiles(Files):
         raise FilesUnavailable(f"{self._address}: {reason[:300]}") from None
 
     def _note(self, reason: str) -> None:
-        """Log what went wrong, at most once per `QUIET_SECONDS`."""
+        """Log the error, at most once per `QUIET_SECONDS`."""
         if time.monotonic() > self._quiet_until:
             self._quiet_until = time.monotonic() + QUIET_SECONDS
             fields = {"place": self.description, "reason": reason}
@@ -171,7 +172,7 @@ class BucketFiles(Files):
                 attributes=dict(_ATTRIBUTES),
                 use_multipart=size > PART,
                 chunk_size=PART,
-                max_concurrency=PARTS_AT_ONCE,
+                max_concurrency=MAX_CONCURRENT_PARTS,
             )
 
     async def read(self, path: str) -> bytes | None:
@@ -253,13 +254,13 @@ class BucketFiles(Files):
     @contextlib.asynccontextmanager
     async def local(self, stored: StoredFile) -> AsyncIterator[Path]:
         # After a crash, it is cleaned up like an abandoned upload (`tertulia.store.uploads`).
-        place = self._disk.place(INCOMING) / secrets.token_hex(16)
+        path = self._disk.local_path(INCOMING) / secrets.token_hex(16)
         try:
-            if await copied(self.chunks(stored.path), place) != stored.size:
+            if await copied(self.chunks(stored.path), path) != stored.size:
                 raise self._cut_short(stored)
-            yield place
+            yield path
         finally:
-            await asyncio.to_thread(place.unlink, missing_ok=True)
+            await asyncio.to_thread(path.unlink, missing_ok=True)
 
     async def signed(
         self, stored: StoredFile, *, media_type: str, disposition: str, now: float
@@ -291,9 +292,9 @@ def _path(path: str) -> str:
     return "/".join(parts_of(path))
 
 
-async def copied(chunks: AsyncIterator[bytes], place: Path) -> int:
+async def copied(chunks: AsyncIterator[bytes], path: Path) -> int:
     """Write the chunks to a new file, which the caller deletes, and return its size in bytes."""
-    with _new(place) as descriptor:
+    with _new(path) as descriptor:
         size = 0
         async for chunk in chunks:
             size += len(chunk)
@@ -302,9 +303,9 @@ async def copied(chunks: AsyncIterator[bytes], place: Path) -> int:
 
 
 @contextlib.contextmanager
-def _new(place: Path) -> Iterator[int]:
-    file_modes.directory(place.parent)
-    descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+def _new(path: Path) -> Iterator[int]:
+    file_modes.directory(path.parent)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     try:
         yield descriptor
     finally:

@@ -37,7 +37,7 @@ _WHOLE: Final = f"{INCOMING}/whole"
 _PIECES: Final = f"{INCOMING}/pieces"
 _RESERVED: Final = f"{INCOMING}/reserved"
 DIRECTORIES: Final = (_BEGUN, _WHOLE, _PIECES, _RESERVED)
-"""Everything that the bucket has of resumable uploads is below these."""
+"""The directories that contain everything that the bucket has of resumable uploads."""
 # Other objects, such as the empty ones that consoles create for directories, are ignored.
 _RECORD: Final = re.compile(rf"{_BEGUN}/([0-9]{{1,16}})/({KEY.pattern})")
 _RESERVATION: Final = re.compile(
@@ -46,11 +46,11 @@ _RESERVATION: Final = re.compile(
 PIECE: Final = 4 * 1024 * 1024
 """The most bytes of an object, all of which are in memory while it is written."""
 MOST_PIECES: Final = 10_000
-"""Objects per file, against clients that send a few bytes at a time."""
+"""The most objects per file, as protection against clients that send a few bytes at a time."""
 MOST_LISTINGS: Final = 4
 """Up to this many accounts are listed one by one."""
 _OLD_SECONDS: Final = 43_200
-"""Newer objects can't have expired."""
+"""Objects that are newer than this many seconds can't have expired."""
 
 
 class BucketPiece(NamedTuple):
@@ -90,15 +90,15 @@ class BucketPieces(UploadPieces):
         self._directory = f"{_PIECES}/{key}"
         self._count = len(present)
         self._kept = max((piece.end for piece in chain(present)), default=0)
-        """Bytes in the bucket."""
+        """The number of bytes in the bucket."""
         self._begun = self._kept
         self._written: list[str] = []
-        """Objects of this request."""
+        """The objects written by this request."""
         self._gathered = gathered
         self._first = 0
-        """Where the bytes that aren't in the bucket begin in `_gathered`."""
+        """The offset in `_gathered` of the bytes that aren't in the bucket."""
         self._waiting = 0
-        """Bytes gathered but not yet in the bucket."""
+        """The number of bytes that are gathered but not yet in the bucket."""
         self._is_checked = False
         self._is_dropped = False
 
@@ -209,22 +209,22 @@ class BucketPartialUploads(PartialUploads):
 
     @contextlib.asynccontextmanager
     async def whole(self, partial: PartialUpload) -> AsyncIterator[ArrivedFile]:
-        place = self._uploads.incoming / secrets.token_hex(16)
-        arriving = IncomingFile(partial.key, place)
+        path = self._uploads.incoming / secrets.token_hex(16)
+        arriving = IncomingFile(partial.key, path)
         try:
-            await self._compose(partial, place)
+            await self._compose(partial, path)
             yield ArrivedFile(partial.name, partial.media_type, partial.length, arriving)
         finally:
-            await asyncio.to_thread(place.unlink, missing_ok=True)
+            await asyncio.to_thread(path.unlink, missing_ok=True)
 
-    async def _compose(self, partial: PartialUpload, place: Path) -> None:
+    async def _compose(self, partial: PartialUpload, path: Path) -> None:
         async def chunks() -> AsyncIterator[bytes]:
             for piece in chain(await self._pieces(partial.key)):
                 async for chunk in self._files.chunks(piece.name):
                     yield chunk
 
         try:
-            size = await copied(chunks(), place)
+            size = await copied(chunks(), path)
         except FileNotFoundError:  # Another request has just finished it.
             raise FilesUnavailable(f"parts of {partial.key} have been deleted") from None
         if size != partial.length:

@@ -1,9 +1,7 @@
-"""How processes on one machine notify each other.
-
-Processes that serve from one SQLite file share a directory with a socket per listener, and a pipe
-that a writer rings when it releases the file (`LocalBus`). Nodes on PostgreSQL use a socket each
-(`PeerSocket`). Messages may be lost if a reader's queue is full.
-"""
+"""Notifications between processes on one machine. Processes that serve from one SQLite file share a
+directory with a socket per listener, and a pipe that a writer rings when it releases the file
+(`LocalBus`). Nodes on PostgreSQL use a socket each (`PeerSocket`). Messages may be lost if a
+reader's queue is full."""
 
 import asyncio
 import contextlib
@@ -28,38 +26,41 @@ from tertulia.store.broadcast import MAX_BYTES
 _BELL: Final = "free"
 _ALONE: Final = "alone"
 _LOCK_SECONDS: Final = 1.0
-"""Between two attempts to lock."""
+"""Seconds between two attempts to lock."""
 _SUFFIX: Final = ".socket"
 _GROWN: Final = b"+"
 _PEER_MESSAGES: Final = b"!"
 _DATAGRAM: Final = 32 * 1024
-"""Bytes of messages to peers sent together, so that few take a place in a reader's queue."""
+"""The most bytes of messages to peers that are sent together, so that few of them fill a reader's
+queue."""
 _LARGEST: Final = 2 * _DATAGRAM + 8 * MAX_BYTES
-"""The most bytes of a datagram: a text has up to `MAX_BYTES`, and is encoded once more here."""
+"""The most bytes of a datagram: a text has up to `MAX_BYTES`, and is encoded again here."""
 _FRESH_SECONDS: Final = 1.0
-"""How long the list of listeners is reused while the directory looks unchanged."""
+"""The number of seconds for which the list of listeners is reused while the directory looks
+unchanged."""
 _PATIENCE_SECONDS: Final = 0.1
-"""How long a message to peers waits for slow readers altogether."""
+"""The number of seconds for which a message to peers waits for slow readers in total."""
 _PAUSE_SECONDS: Final = 0.005
 
 _peer_messages = msgspec.json.Decoder(list[str])
 
 
 class LocalBus:
-    """One process's side. Thread-safe."""
+    """One process's connection to the bus. Thread-safe."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._own: set[str] = set()
         self._others: Sequence[str] = ()
         self._listed: tuple[float, int] = (float("-inf"), 0)
-        """When the others were listed, and the directory's modification time then."""
+        """The time when the other processes were listed, and the directory's modification time
+        then."""
         self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._sender.setblocking(False)
         self._bell = _opened_bell(directory)
 
     def tell_growth(self, seq: int) -> None:
-        """Notify the listeners that the log has that entry. Never blocks."""
+        """Notify the listeners that the log has this entry. Never blocks."""
         for name in self._listeners():
             self._send(name, b"%b%d" % (_GROWN, seq))
 
@@ -113,7 +114,7 @@ class LocalBus:
         with selectors.DefaultSelector() as selector:
             selector.register(self._bell, selectors.EVENT_READ)
             selector.select(max(seconds, 0))
-        self._bell.read(65536)  # Nothing, where another one was first.
+        self._bell.read(65536)  # This reads nothing if another process was first.
 
     @contextlib.contextmanager
     def alone(self, goes_on: Callable[[], bool]) -> Iterator[bool]:
@@ -122,7 +123,7 @@ class LocalBus:
         lock = os.open(self._directory / _ALONE, os.O_RDWR | os.O_CREAT, file_modes.FILE)
         try:
             while not (is_alone := _is_locked(lock)) and goes_on():
-                time.sleep(_LOCK_SECONDS)  # Blocking on the lock itself couldn't be ended.
+                time.sleep(_LOCK_SECONDS)  # A blocking lock couldn't be interrupted.
             yield is_alone
         finally:
             os.close(lock)
@@ -141,7 +142,7 @@ def _opened_bell(directory: Path) -> io.FileIO:
 
 
 class Listener:
-    """Receives what the other processes send. Used by one thread."""
+    """Receives messages from the other processes. Used by one thread."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -226,8 +227,8 @@ def _datagram(encoded: Sequence[bytes]) -> bytes:
 
 
 MAX_DATAGRAM: Final = 64 * 1024
-"""Bytes of a datagram."""
-_AT_ONCE: Final = 50
+"""The most bytes of a datagram."""
+_BATCH_SIZE: Final = 50
 """Datagrams read before the event loop continues."""
 _QUEUE: Final = 4 << 20
 """Bytes of the socket's buffers, as far as the system allows."""
@@ -237,7 +238,7 @@ class PeerSocket:
     """One node's socket. Used on the event loop."""
 
     def __init__(self, directory: Path, name: str, on_datagram: Callable[[bytes], None]) -> None:
-        """Other nodes send to `name`. Raises OSError if the socket can't be created, or if other
+        """Other nodes send to `name`. Raise OSError if the socket can't be created, or if other
         users can enter the directory."""
         self._directory = directory
         self._on_datagram = on_datagram
@@ -264,10 +265,10 @@ class PeerSocket:
         self._loop.add_reader(self._socket.fileno(), self._readable)
 
     def send(self, name: str, datagram: bytes) -> bool:
-        """Send a datagram to a node. Returns False if it certainly won't arrive."""
+        """Send a datagram to a node. Return False if it certainly won't arrive."""
         try:
             self._socket.sendto(datagram, str(self._directory / name))
-        except OSError:  # It is gone, elsewhere, or too busy to read.
+        except OSError:  # The node ended, is on another machine, or is too busy to read.
             return False
         return True
 
@@ -278,7 +279,7 @@ class PeerSocket:
 
     def _readable(self) -> None:
         with contextlib.suppress(BlockingIOError):
-            for _ in range(_AT_ONCE):
+            for _ in range(_BATCH_SIZE):
                 self._on_datagram(self._socket.recv(2 * MAX_DATAGRAM))
 
     def _forget_dead(self) -> None:
@@ -294,5 +295,5 @@ class PeerSocket:
 
 
 def peer_directory() -> Path:
-    """The directory for sockets of this user's nodes on this machine."""
+    """Return the directory for sockets of this user's nodes on this machine."""
     return Path(tempfile.gettempdir()) / f"tertulia-{os.getuid()}"

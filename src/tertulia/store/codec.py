@@ -44,7 +44,7 @@ TOPIC_NAME = (
     " OR messages.topic_since > renamed_seq) THEN messages.topic_name ELSE name END"
     " FROM message_topics WHERE message_topics.id = messages.topic_id)"
 )
-"""A message's topic name: as it was sent or moved, unless the topic was renamed since."""
+"""SQL for a message's topic name: as it was sent or moved, unless the topic was renamed since."""
 
 MESSAGE_COLUMNS = ", ".join(
     (
@@ -102,8 +102,7 @@ BLANK: Mapping[str, Mapping[str, str]] = {
     "scheduled_messages": {"topic": "", "content": "", "rendered": ""},
     "reminders": {"note": "", "content": "", "rendered": ""},
 }
-"""By table, the texts that the log leaves out of a record because they must be gone once deleted.
-"""
+"""The texts, by table, that the log leaves out of a record because they must be deleted with it."""
 _RECORDS: Mapping[type, tuple[str, str]] = {
     DraftsCreated: ("drafts", "drafts"),
     DraftChanged: ("drafts", "draft"),
@@ -113,7 +112,7 @@ _RECORDS: Mapping[type, tuple[str, str]] = {
     ScheduledMessageChanged: ("scheduled_messages", "message"),
     ReminderSet: ("reminders", "reminder"),
 }
-"""By change, the table of its records and the field that has them."""
+"""The table of each change's records, and the field that has them."""
 
 
 NEEDS_TEXTS: Final = (MessageSent, MessageEdited, MessagesMoved, SubmessageAdded, *_RECORDS)
@@ -121,8 +120,8 @@ NEEDS_TEXTS: Final = (MessageSent, MessageEdited, MessagesMoved, SubmessageAdded
 
 
 def with_records(change: Any, revised: Callable[[str, Any], Any]) -> Any:
-    """Return the change with `revised(table, record)` in place of each record that has texts of its
-    own."""
+    """Return the change with `revised(table, record)` in place of each record that has separate
+    texts."""
     if (result := _RECORDS.get(type(change))) is None:
         return change
     table, field = result
@@ -135,8 +134,8 @@ def with_records(change: Any, revised: Callable[[str, Any], Any]) -> Any:
 
 
 def decode_entry(seq: int, at: float, actor_id: int | None, text: str) -> Entry:
-    """Decode an entry, whose message texts are still to be filled in. Raises NewerDatabase if only
-    a newer version knows its type."""
+    """Decode an entry, whose message texts are still to be filled in. Raise NewerDatabase if only a
+    newer version knows its type."""
     try:
         return Entry(seq, at, actor_id, _change_decoder.decode(text))
     except msgspec.ValidationError:

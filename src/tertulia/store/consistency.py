@@ -61,7 +61,7 @@ def dangling(connection: Connection) -> list[tuple[Reference, int]]:
     for reference in REFERENCES:
         table, column, target, key = reference
         ((count,),) = connection.query(
-            # 0 stands for nobody: the default settings have it.
+            # The user ID 0 has the default settings.
             f"SELECT COUNT(*) FROM {table} WHERE {column} <> 0"
             f" AND NOT EXISTS (SELECT 1 FROM {target} WHERE {target}.{key} = {table}.{column})"
         )

@@ -16,7 +16,7 @@ from tertulia.store.notification_reader import NotificationReader
 
 Row = tuple[Any, ...]
 TextRow = tuple[bytes | None, ...]
-"""A row as text, as the server sends it."""
+"""A row in text format, as the server sends it."""
 
 
 def never() -> bool:
@@ -40,21 +40,21 @@ class TimeLimitReached(DatabaseUnavailable):
 
 
 class CommitUnknown(DatabaseUnavailable):
-    """The connection was lost during a commit, so only the log tells whether it succeeded. The lost
+    """The connection was lost during a commit, so only the log shows whether it succeeded. The lost
     transaction may still be ending: look it up while holding the log's head
     (`Dialect.begin_write`)."""
 
 
 class TranslatedErrors:
-    """Within the context, raises a DatabaseError instead of a driver's error that means that the
-    database can't be used."""
+    """A context that raises a DatabaseError in place of a driver's error if the database can't be
+    used."""
 
     def __init__(
         self,
         kinds: tuple[type[Exception], ...],
         translated: Callable[[Any], DatabaseError | None],
     ) -> None:
-        """`kinds` are the driver's errors. `translated` returns None for those to leave as they
+        """Translate errors of these `kinds`. `translated` returns None for errors to leave as they
         are, such as mistakes in statements."""
         self._kinds = kinds
         self._translated = translated
@@ -71,27 +71,27 @@ class TimeLimits(NamedTuple):
     """Time limits of a connection in seconds. Whatever takes longer is stopped."""
 
     statement: float
-    """For a statement, including its waits."""
+    """The limit for a statement, including its waits."""
     lock: float
-    """For waiting for a lock."""
+    """The limit for waiting for a lock."""
     idle: float
-    """Between two statements of a transaction, so that a stalled process doesn't hold locks
-    (PostgreSQL)."""
+    """The limit between two statements of a transaction, so that a stalled process doesn't hold
+    locks (PostgreSQL)."""
     transaction: float = 0
-    """For a whole transaction, or 0 for no limit (PostgreSQL 17 and later)."""
+    """The limit for a whole transaction, or 0 for none (PostgreSQL 17 and later)."""
 
 
 READING = TimeLimits(statement=10, lock=5, idle=30)
-"""For reads that someone waits for."""
+"""The limits of reads that someone waits for."""
 WRITING = TimeLimits(statement=15, lock=10, idle=5, transaction=20)
-"""For writing to the log. A writer waits longer for the head's lock than a stalled writer can hold
-it."""
+"""Limits of writes to the log. A writer waits longer for the head's lock than a stalled writer can
+hold it."""
 MIGRATING = TimeLimits(statement=86_400, lock=86_400, idle=60)
-"""For a migration, and for waiting for one."""
+"""Limits of a migration, and of waiting for one."""
 UPKEEP = TimeLimits(statement=600, lock=60, idle=600)
-"""For a server's upkeep, whose statements each read or write a part."""
+"""Limits of background work, whose statements each read or write a part."""
 LONG = TimeLimits(statement=14_400, lock=60, idle=3_600)
-"""For an operator's commands and checkpoints, which read everything."""
+"""Limits of an operator's commands and of checkpoints, which read everything."""
 
 
 class DatabaseReplaced(DatabaseError):
@@ -115,7 +115,7 @@ class WritePipeline(Protocol):
     and it is unusable after an exception."""
 
     async def take_head(self, batch: str, seq: int) -> tuple[TextRow, Sequence[TextRow]]:
-        """Start a transaction that keeps other writers out. Returns the log's head for
+        """Start a transaction that keeps other writers out. Return the log's head for
         `installation.head_of`, and its entries from `seq` on for `log_entries.tail_from_rows`,
         unless the head's batch is still `batch`."""
 
@@ -128,12 +128,12 @@ class WritePipeline(Protocol):
         asked: Sequence[Query] = (),
         answers: Sequence[list[Row]] = (),
     ) -> Sequence[Any]:
-        """Record what `write` runs, for `commit_script`. Queries are answered with the given
-        results. Raises ResultNeeded for any other query, and for statements that can't be recorded.
-        """
+        """Record the statements that `write` runs, for `commit_script`. Queries are answered with
+        the given results. Raise ResultNeeded for any other query, and for statements that can't be
+        recorded."""
 
     async def commit_script(self, script: Sequence[Any]) -> None:
-        """Run the recorded statements and commit durably. Raises CommitUnknown if the connection is
+        """Run the recorded statements and commit durably. Raise CommitUnknown if the connection is
         lost. After any other error, nothing was written."""
 
 
@@ -173,22 +173,22 @@ class Connection(Protocol):
         statements."""
 
     def commit(self) -> None:
-        """Commit durably. Raises CommitUnknown if the connection is lost. After any other error,
+        """Commit durably. Raise CommitUnknown if the connection is lost. After any other error,
         nothing was written."""
 
     def rollback(self) -> None:
         """Roll back, even if no time is left."""
 
     def begin_at_once(self) -> bool:
-        """Start a write transaction if that doesn't block. Returns False, without effect,
+        """Start a write transaction if that doesn't block. Return False, without effect,
         otherwise."""
 
     def close(self) -> None: ...
 
 
 class ConnectionSlot:
-    """A connection that is opened when it is needed, and again after it was dropped. Used by one
-    thread at a time."""
+    """A connection that is opened on demand, and reopened after it was dropped. Used by one thread
+    at a time."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class ConnectionSlot:
         if self.opened is not None:
             try:
                 return self._begun(self.opened)
-            except ConnectionLost:  # While nobody used it. Nothing is done yet.
+            except ConnectionLost:  # It was lost while unused, so nothing had been done.
                 self.drop()
         return self._begun(self.get())
 
@@ -242,12 +242,13 @@ class Database(ABC):
 
     @abstractmethod
     def exists(self) -> bool:
-        """Return whether it has our tables. Raises DatabaseError if that isn't known."""
+        """Return whether the database has Tertulia's tables. Raise DatabaseError if that isn't
+        known."""
 
     @abstractmethod
     def connect(self, *, readonly: bool, limits: TimeLimits = LONG) -> Connection:
-        """Raises DatabaseUnavailable if the database can't be reached, and DatabaseError if it
-        can't be used."""
+        """Return a new connection. Raise DatabaseUnavailable if the database can't be reached, and
+        DatabaseError if it can't be used."""
 
     def opening(self) -> AbstractContextManager[None]:
         """Reuse closed connections in this context. A start opens several in a row, which mostly
@@ -264,7 +265,7 @@ class Database(ABC):
 
     @abstractmethod
     def give_back_space(self) -> bool:
-        """Return some free space to the operating system. Returns whether there may be more."""
+        """Return some free space to the operating system. Return whether there may be more."""
 
     @abstractmethod
     def forget_deleted_words(self, *, from_start: bool) -> bool:
@@ -282,15 +283,15 @@ class Database(ABC):
         self,
         on_growth: Callable[[int | None], None],
         on_peer_message: Callable[[str], None],
-        on_told: Callable[[Sequence[str]], None] | None = None,
+        on_broadcast: Callable[[Sequence[str]], None] | None = None,
         hearing: NotificationReader | None = None,
     ) -> Callable[[], None]:
         """Call `on_growth`, from any thread, when another process may have written to the log, with
-        the newest sequence number if it's known, and `on_peer_message` with peer messages. Returns
-        a blocking function that ends this.
+        the newest sequence number if it's known, and `on_peer_message` with peer messages. Return a
+        blocking function that ends this.
 
-        If other processes broadcast their entries (`Dialect.tell_growth`), `on_told` gets the texts
-        instead, several at a time. With a `hearing`, whose loop must run until the end, this
+        If other processes broadcast their entries (`Dialect.tell_growth`), `on_broadcast` gets the
+        texts instead, several at a time. With a `hearing`, whose loop must run until the end, this
         happens on the loop where no thread is needed.
 
         After a failure it reconnects within seconds, without end, and then calls `on_growth`.
@@ -312,7 +313,7 @@ class Database(ABC):
 
     @abstractmethod
     def say_serving(self, connection: Connection) -> None:
-        """Appear in the `servers` of other processes as long as the connection is open."""
+        """Be listed in the `servers` of other processes as long as the connection is open."""
 
     @abstractmethod
     def making_checkpoint(self, goes_on: Callable[[], bool]) -> AbstractContextManager[bool]:

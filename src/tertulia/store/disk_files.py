@@ -1,4 +1,4 @@
-"""Files on a disk of this machine, or one that nodes share."""
+"""Files on a disk of this machine, or on one that nodes share."""
 
 import asyncio
 import contextlib
@@ -24,8 +24,8 @@ class DiskFiles(Files):
         self.root = root.absolute()
         self.description = str(root)
 
-    def place(self, path: str) -> Path:
-        """The path on disk."""
+    def local_path(self, path: str) -> Path:
+        """Return the path on disk."""
         return self.root.joinpath(*parts_of(path))
 
     async def put(self, path: str, content: bytes) -> None:
@@ -39,13 +39,13 @@ class DiskFiles(Files):
         await asyncio.to_thread(self._put, path, copy)
 
     def _put(self, path: str, write: Callable[[BinaryIO], object]) -> None:
-        place = self.place(path)
-        file_modes.directory(place.parent)
-        replace(place, place.with_name(f".{place.name[:20]}.{secrets.token_hex(8)}"), write)
+        target = self.local_path(path)
+        file_modes.directory(target.parent)
+        replace(target, target.with_name(f".{target.name[:20]}.{secrets.token_hex(8)}"), write)
 
     async def read(self, path: str) -> bytes | None:
         try:
-            return await asyncio.to_thread(self.place(path).read_bytes)
+            return await asyncio.to_thread(self.local_path(path).read_bytes)
         except FileNotFoundError:
             return None
 
@@ -53,20 +53,20 @@ class DiskFiles(Files):
         return await asyncio.to_thread(self.find, path)
 
     def find(self, path: str) -> StoredFile | None:
-        """`found`, without a thread of its own."""
-        place = self.place(path)
+        """Return the file if it exists, without using a separate thread."""
+        local = self.local_path(path)
         try:
-            status = place.lstat()
+            status = local.lstat()
         except FileNotFoundError:
             return None
         if not stat.S_ISREG(status.st_mode):
             return None
-        return StoredFile(self, path, status.st_size, status.st_mtime, place, status)
+        return StoredFile(self, path, status.st_size, status.st_mtime, local, status)
 
     async def chunks(
         self, path: str, start: int = 0, end: int | None = None
     ) -> AsyncIterator[bytes]:
-        file = await asyncio.to_thread(self.place(path).open, "rb")
+        file = await asyncio.to_thread(self.local_path(path).open, "rb")
         try:
             file.seek(start)
             left = None if end is None else end - start
@@ -81,26 +81,26 @@ class DiskFiles(Files):
             file.close()
 
     async def delete(self, path: str) -> None:
-        await asyncio.to_thread(self.place(path).unlink, missing_ok=True)
+        await asyncio.to_thread(self.local_path(path).unlink, missing_ok=True)
 
     async def delete_below(self, directory: str) -> None:
-        await asyncio.to_thread(shutil.rmtree, self.place(directory), ignore_errors=True)
+        await asyncio.to_thread(shutil.rmtree, self.local_path(directory), ignore_errors=True)
 
     async def below(self, directory: str) -> AsyncIterator[StoredFile]:
-        root = self.place(directory) if directory else self.root
+        root = self.local_path(directory) if directory else self.root
         for stored_file in await asyncio.to_thread(lambda: list(self._below(root))):
             yield stored_file
 
     def _below(self, root: Path) -> Iterator[StoredFile]:
-        for place in sorted(root.rglob("*")):
-            path = place.relative_to(self.root).as_posix()
+        for file in sorted(root.rglob("*")):
+            path = file.relative_to(self.root).as_posix()
             # Files being written have no valid path.
             if is_path(path) and (stored_file := self.find(path)) is not None:
                 yield stored_file
 
     @contextlib.asynccontextmanager
     async def local(self, stored: StoredFile) -> AsyncIterator[Path]:
-        yield self.place(stored.path)
+        yield self.local_path(stored.path)
 
     async def signed(
         self, stored: StoredFile, *, media_type: str, disposition: str, now: float
@@ -108,23 +108,23 @@ class DiskFiles(Files):
         return None
 
     async def probe(self) -> None:
-        """Do nothing, because a disk that doesn't respond stops the database, too."""
+        """Do nothing: a disk that doesn't respond also stops the database."""
 
     async def close(self) -> None: ...
 
 
-def replace(place: Path, draft: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file durably: as a whole or not at all. `draft` is a path next to it."""
+def replace(target: Path, draft: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Write a file durably, as a whole or not at all. `draft` is a path next to it."""
     try:
         with open(draft, "wb", opener=file_modes.opener) as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(place)
+        draft.replace(target)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
-    sync_directory(place.parent)
+    sync_directory(target.parent)
 
 
 def sync_directory(directory: Path) -> None:

@@ -1,4 +1,4 @@
-"""Writing edits, moves, and deletions of messages, and reading what they depend on."""
+"""Writing edits, moves, and deletions of messages, and reading the data that they depend on."""
 
 import itertools
 from collections import defaultdict
@@ -28,19 +28,19 @@ EDIT_COLUMNS = (
 OTHER_NAME = (
     "NULLIF(CAST(? AS TEXT), (SELECT name FROM message_topics WHERE channel_id = ? AND key = ?))"
 )
-"""The value of `messages.topic_name`: the topic's name in this message, if it differs from the
-topic's own. Three parameters: that name, and the topic's channel and key."""
+"""SQL for the value of `messages.topic_name`: the topic's name in this message, if it differs from
+the topic's own. Three parameters: that name, and the topic's channel and key."""
 KEPT_EDITS = 100
 KEPT_BYTES = 4 * 1024 * 1024
 """The newest edits of a message that are kept, and their previous content and HTML. Older edits
 are merged into one, which has the first content, and older moves into one."""
-MERGED_AT_ONCE = 20
-"""Of messages moved together, only this many with the longest histories are merged, so repeated
-moves take turns and histories are a little longer than `KEPT_EDITS`."""
+MAX_MERGED = 20
+"""The most histories that are merged when messages move together, the longest ones first. Repeated
+moves take turns, so histories can be a little longer than `KEPT_EDITS`."""
 HISTORY_BYTES = 2 * 1024 * 1024
-"""Previous content and HTML in a page of a message's history."""
+"""The most bytes of previous content and HTML in a page of a message's history."""
 TEXT_SIZE = "COALESCE(OCTET_LENGTH(was_content) + OCTET_LENGTH(was_rendered), -1)"
-"""Bytes of previous texts in an edit, or -1 if it didn't change the content."""
+"""SQL for the bytes of previous texts in an edit, or -1 if it didn't change the content."""
 DEPENDENT = ("message_flags", "message_edits", "reactions", "submessages")
 """Tables with rows that belong to a message, by `message_id`."""
 
@@ -108,7 +108,7 @@ def _merge_oldest_edits(connection: Connection, message_id: int) -> None:
     merged = rows[kept:][::-1]
     moves = [row for row in merged if row[2] is not None or row[4] is not None]
     edits = [row for row in merged if row[1] >= 0]
-    # Readers of one channel mustn't see what was written in another (`history_open`).
+    # Readers of one channel must not see content that was written in another (`history_open`).
     arrived = max((row[0] for row in moves if row[4] is not None), default=0)
     before = [row for row in edits if row[0] < arrived]
     after = [row for row in edits if row[0] > arrived]
@@ -148,14 +148,15 @@ def _first(values: Iterable[Any]) -> Any:
     return next((value for value in values if value is not None), None)
 
 
-def begin_topic(connection: Connection, seq: int, channel_id: int, key: str, name: str) -> None:
-    """Give a topic an ID, the number of the entry that begins it, unless it has one."""
-    connection.run(
+def begin_topics(connection: Connection, topics: Sequence[tuple[int, int, str, str]]) -> None:
+    """Give topics an ID, the number of the entry that begins them, unless they have one. Each has
+    that number, its channel, key, and name."""
+    connection.run_many(
         "INSERT INTO message_topics (id, channel_id, key, name) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (channel_id, key) DO NOTHING",
-        (seq, channel_id, key, name),
+        topics,
     )
-    search_index.add_topic(connection, channel_id, key)
+    search_index.add_topics(connection, [(channel_id, key) for _, channel_id, key, _ in topics])
 
 
 def _end_topics(connection: Connection, emptied: Iterable[tuple[int, str]]) -> None:
@@ -194,7 +195,7 @@ def _rename_topic(connection: Connection, entry: Entry, change: changes.Messages
         " WHERE channel_id = ? AND key = ?",
         (new_key, change.new_topic, change.ids.max(), entry.seq, channel_id, key),
     )
-    search_index.add_topic(connection, channel_id, new_key)
+    search_index.add_topics(connection, [(channel_id, new_key)])
 
 
 def _merge_oldest_renames(connection: Connection, channel_id: int, key: str) -> None:
@@ -227,7 +228,7 @@ def _write_place(connection: Connection, entry: Entry, change: changes.MessagesM
     dialect = connection.dialect
     ids = change.message_ids
     there = change.new_channel_id, topic_key(change.new_topic)
-    begin_topic(connection, entry.seq, *there, change.new_topic)
+    begin_topics(connection, [(entry.seq, *there, change.new_topic)])
     # Their history no longer follows from the topic that they leave.
     connection.run(
         f"INSERT INTO message_edits ({EDIT_COLUMNS})"
@@ -249,7 +250,7 @@ def _write_place(connection: Connection, entry: Entry, change: changes.MessagesM
         search_index.move(connection, ids, change.new_channel_id)
     moved = change.ids
     for lost, user_ids in change.lost:
-        # By messages only: pairs would take a lookup for each user and message.
+        # By messages only, because pairs would take a lookup for each user and message.
         connection.run(
             f"DELETE FROM message_flags WHERE {dialect.among('message_id')}"
             f" AND {dialect.among('+user_id')}",
@@ -267,7 +268,7 @@ def _write_place(connection: Connection, entry: Entry, change: changes.MessagesM
     _end_topics(connection, change.emptied)
     for (message_id,) in connection.query(
         f"SELECT message_id FROM message_edits WHERE {dialect.among('message_id')}"
-        f" GROUP BY message_id HAVING COUNT(*) > ? ORDER BY COUNT(*) DESC LIMIT {MERGED_AT_ONCE}",
+        f" GROUP BY message_id HAVING COUNT(*) > ? ORDER BY COUNT(*) DESC LIMIT {MAX_MERGED}",
         (dialect.array(ids), KEPT_EDITS),
     ):
         _merge_oldest_edits(connection, message_id)
@@ -304,7 +305,7 @@ class HistoryPage(Struct, frozen=True):
     edits: list[MessageEdit]
     begin: int
     end: int
-    """The page is `edits[begin:end]`."""
+    """The end of the page, which is `edits[begin:end]`."""
 
 
 def history(connection: Connection, message_id: int, before: int | None) -> HistoryPage:
@@ -322,12 +323,12 @@ def history(connection: Connection, message_id: int, before: int | None) -> Hist
     totals = itertools.accumulate(sizes[begin:])
     end = begin + max(sum(total <= HISTORY_BYTES for total in totals), 1)
     # The next edit of the content has the newest version on this page.
-    newer = next((place for place in reversed(range(begin)) if sizes[place] >= 0), begin)
+    newer = next((index for index in reversed(range(begin)) if sizes[index] >= 0), begin)
     shown = [*edits[newer : newer + 1], *edits[begin:end]]
     texts = texts_before(connection, [message_id], [edit.seq for edit in shown])
-    for place, edit in enumerate(edits):
+    for index, edit in enumerate(edits):
         if text := texts.get((message_id, edit.seq)):
-            edits[place] = replace(edit, was_content=text[0], was_rendered=text[1])
+            edits[index] = replace(edit, was_content=text[0], was_rendered=text[1])
     return HistoryPage(edits, begin, end)
 
 

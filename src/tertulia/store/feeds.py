@@ -16,23 +16,23 @@ from tertulia.store.database import Connection
 
 
 class FeedStatus(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The result of the last reads. Times are in UNIX seconds, 0 for never."""
+    """The result of a feed's last reads. Times are in UNIX seconds, 0 for never."""
 
     url: str = ""
-    """The status is for this URL only."""
+    """The URL that the status is for."""
     etag: str = ""
     modified: str = ""
-    """With `etag`, the version that was read."""
+    """With `etag`, identifies the version that was read."""
     title: str = ""
     read_at: float = 0.0
     told_at: float = 0.0
-    """When an entry was last posted."""
+    """The time when an entry was last posted."""
     failures: int = 0
     """Consecutive failures to read or post."""
     reason: str = ""
-    """Why the last attempt failed, as a sentence."""
+    """The reason why the last attempt failed, as a sentence."""
     failing_since: float = 0.0
-    """When the failures began."""
+    """The time when the failures began."""
 
 
 class FeedLease(Struct, frozen=True, kw_only=True):
@@ -54,7 +54,7 @@ def lease(
     lease_seconds: float,
     chosen: Collection[int],
 ) -> list[FeedLease]:
-    """Lease those of the `chosen` feeds that are due. Feeds that aren't `known` are deleted."""
+    """Lease the `chosen` feeds that are due. Feeds that aren't `known` are deleted."""
     rows = connection.query("SELECT feed_id, due_at, doc FROM feed_rounds")
     places = {int(feed_id): (float(due), str(doc)) for feed_id, due, doc in rows}
     connection.run_many(

@@ -13,17 +13,17 @@ _EVERYBODY: Final = 0o007
 _GROUP: Final = 0o070
 
 
-def directory(place: Path) -> None:
+def directory(path: Path) -> None:
     """Create the directory and its missing parents. An existing one keeps its mode."""
-    if not place.parent.exists():
-        directory(place.parent)
-    place.mkdir(mode=DIRECTORY, exist_ok=True)
+    if not path.parent.exists():
+        directory(path.parent)
+    path.mkdir(mode=DIRECTORY, exist_ok=True)
 
 
-def touch(place: Path) -> None:
+def touch(path: Path) -> None:
     """Create an empty file unless it exists."""
     with contextlib.suppress(FileExistsError):
-        os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE))
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE))
 
 
 def opener(path: str, flags: int) -> int:
@@ -32,30 +32,30 @@ def opener(path: str, flags: int) -> int:
 
 
 def exposed(data_dir: Path) -> tuple[list[Path], list[Path]]:
-    """Return what everyone on the machine can read in a data directory, and what only its group
-    can. Contents of directories that they can't enter don't count."""
+    """Return the files in a data directory that everyone on the machine can read, and those that
+    only its group can read. Contents of directories that they can't enter are ignored."""
     by_everybody: list[Path] = []
     by_group: list[Path] = []
     for bits, paths in ((_EVERYBODY, by_everybody), (_GROUP, by_group)):
         if not _mode(data_dir) & bits:
             continue
         paths.append(data_dir)
-        paths.extend(place for place in sorted(data_dir.iterdir()) if _mode(place) & bits)
+        paths.extend(path for path in sorted(data_dir.iterdir()) if _mode(path) & bits)
     return by_everybody, by_group
 
 
 def remedy(data_dir: Path) -> str:
-    """The command that revokes everyone's access."""
+    """Return the command that revokes everyone's access."""
     return f"`chmod -R o-rwx {shlex.quote(str(data_dir))}`"
 
 
-def _mode(place: Path) -> int:
+def _mode(path: Path) -> int:
     try:
-        return stat.S_IMODE(place.stat(follow_symlinks=False).st_mode) & ~_links(place)
+        return stat.S_IMODE(path.stat(follow_symlinks=False).st_mode) & ~_links(path)
     except FileNotFoundError:  # SQLite just deleted a file.
         return 0
 
 
-def _links(place: Path) -> int:
-    """Symbolic links' modes mean nothing."""
-    return 0o777 if place.is_symlink() else 0
+def _links(path: Path) -> int:
+    """Return the number of hard links; 0 for symbolic links, whose modes have no effect."""
+    return 0o777 if path.is_symlink() else 0

@@ -19,19 +19,19 @@ from tertulia.store.disk_files import DiskFiles
 from tertulia.store.files import THUMBNAILS, Files, StoredFile
 from tertulia.store.s3_addresses import s3_address
 
-AT_ONCE: Final = 4
+MAX_CONCURRENT: Final = 4
 """Files that are moved at the same time."""
 
 
 class MoveResult(Struct, kw_only=True):
     files: int = 0
-    """Copied files, and"""
+    """The number of copied files..."""
     size: int = 0
-    """their bytes."""
+    """... and their bytes."""
     present: int = 0
-    """Files copied before."""
+    """The number of files that were already copied."""
     deleted: int = 0
-    """Files deleted from the old storage."""
+    """The number of files deleted from the old storage."""
 
 
 class CopyMismatch(Exception):
@@ -42,14 +42,14 @@ async def move(
     old: Files, new: Files, *, delete: bool, progress: Callable[[int, int], None]
 ) -> MoveResult:
     """Copy every file that the new storage lacks, and verify it. With `delete`, delete copied
-    files, thumbnails, and abandoned uploads from the old storage. Calls `progress` with the
-    files done and the total. Raises FilesUnavailable, OSError, and CopyMismatch, and can then be
+    files, thumbnails, and abandoned uploads from the old storage. Calls `progress` with the files
+    done and the total. Raise FilesUnavailable, OSError, and CopyMismatch, and can then be
     continued."""
     there = {stored_file.path: stored_file.size async for stored_file in new.kept()}
     files = [stored_file async for stored_file in old.kept()]
     moved = MoveResult()
     done = 0
-    free = asyncio.Semaphore(AT_ONCE)
+    free = asyncio.Semaphore(MAX_CONCURRENT)
     progress(0, len(files))
 
     async def one_moved(stored: StoredFile) -> None:
@@ -78,12 +78,12 @@ async def move(
 
 
 async def copy_file(stored: StoredFile, new: Files) -> bool:
-    """Copy and verify one file. Returns False if it was deleted in the meantime."""
+    """Copy and verify one file. Return False if it was deleted in the meantime."""
     old, path = stored.files, stored.path
     try:
-        async with old.local(stored) as place:
-            before = await asyncio.to_thread(_digest_of, str(place))
-            await new.put_from(path, place)
+        async with old.local(stored) as local:
+            before = await asyncio.to_thread(_digest_of, str(local))
+            await new.put_from(path, local)
     except FileNotFoundError:
         return False
     digest = hashlib.sha256()
@@ -101,8 +101,8 @@ async def copy_file(stored: StoredFile, new: Files) -> bool:
     return True
 
 
-def _digest_of(place: str) -> bytes:
-    with open(place, "rb") as file:
+def _digest_of(path: str) -> bytes:
+    with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").digest()
 
 
@@ -175,13 +175,13 @@ class MovingFiles(Files):
 
 
 def files_at(url: str, disk: DiskFiles, keys: S3Keys) -> Files:
-    """Return the storage that a setting names. Raises ValueError."""
+    """Return the storage that a setting names. Raise ValueError if the URL is invalid."""
     address = s3_address(url)
     return disk if address is None else BucketFiles(address, keys, disk)
 
 
 def opened_files(directory: Path, url: str, also_at: str, keys: S3Keys) -> tuple[Files, DiskFiles]:
-    """Return the storage at `url`, backed by that at `also_at` if it's set, and the local disk,
+    """Return the storage at `url`, backed by the one at `also_at` if it's set, and the local disk,
     where uploads arrive."""
     disk = DiskFiles(directory)
     files = files_at(url, disk, keys)

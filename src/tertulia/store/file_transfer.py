@@ -1,7 +1,5 @@
-"""Files in backups (`files/<path>`), and the check that none is missing.
-
-These are for commands: they run their own event loop.
-"""
+"""Files in backups (`files/<path>`), and checking that none is missing. For commands, since it runs
+a separate event loop."""
 
 import asyncio
 import contextlib
@@ -41,7 +39,7 @@ def add_files(
     """Add every file to the archive and return their number.
 
     The uploads are those of the open transaction. One that a server deletes in the meantime is
-    missing. Raises FilesUnavailable.
+    missing. Raise FilesUnavailable.
     """
     return asyncio.run(_added(_attachments(connection), archive, files, disk, progress))
 
@@ -58,7 +56,7 @@ async def _added(
         done = 0
         progress("files", 0, len(stored_files))
         for number, (path, stored) in enumerate(stored_files.items(), 1):
-            # What people upload is mostly compressed already.
+            # Most uploads are already compressed.
             written = time.gmtime(max(stored.modified, _ZIP_BEGINS))
             information = zipfile.ZipInfo(PREFIX + path, written[:6])
             information.external_attr = file_modes.FILE << 16
@@ -91,27 +89,27 @@ async def all_files(
     stored_files = {stored_file.path: stored_file async for stored_file in files.kept()}
     uploads = UploadStore(files, disk)
     for attachment in attachments:
-        place = uploads.place_of(attachment.path)
-        if place not in stored_files:
-            stored = await _arrived(attachment, files, disk, place)
+        path = uploads.final_path(attachment.path)
+        if path not in stored_files:
+            stored = await _arrived(attachment, files, disk, path)
             if stored is not None:
-                stored_files[place] = stored
+                stored_files[path] = stored
     return stored_files
 
 
 async def _arrived(
-    attachment: Attachment, files: Files, disk: DiskFiles, place: str
+    attachment: Attachment, files: Files, disk: DiskFiles, path: str
 ) -> StoredFile | None:
-    """Return an attachment's file that wasn't in its place. Checked in this order because it may
-    be moved in between."""
-    return await disk.found(f"{INCOMING}/{attachment.key}") or await files.found(place)
+    """Return an attachment's file that wasn't at its final path. Checked in this order because it
+    may be moved in between."""
+    return await disk.found(f"{INCOMING}/{attachment.key}") or await files.found(path)
 
 
 async def _begun(
     stored: StoredFile, files: Files, path: str
 ) -> tuple[bytes, AsyncIterator[bytes]] | None:
     """Return a file's first bytes and the rest, or None if it was deleted."""
-    # What had just arrived may have been moved to its place since.
+    # A file that had just arrived may have been moved to its final path since.
     for where, at in ((stored.files, stored.path), (files, path)):
         chunks = where.chunks(at)
         try:
@@ -129,7 +127,7 @@ def _attachments(connection: Connection) -> list[Attachment]:
 def restored(
     archive: zipfile.ZipFile, files: Files, disk: DiskFiles, count: int, progress: Progress
 ) -> Iterator[None]:
-    """Restore the archive's files, or none of them if the context fails. Raises DatabaseError if
+    """Restore the archive's files, or none of them if the context fails. Raise DatabaseError if
     there are files already or the archive is damaged, and FilesUnavailable."""
     if files is disk:
         with _restored_on_disk(archive, disk.root, count, progress):
@@ -193,9 +191,9 @@ def _restored_on_disk(
     try:
         target = DiskFiles(draft)
         for path, unpacked in _unpacked(archive, draft, count, progress):
-            place = target.place(path)
-            file_modes.directory(place.parent)
-            unpacked.replace(place)
+            local = target.local_path(path)
+            file_modes.directory(local.parent)
+            unpacked.replace(local)
         yield
         if root.exists():
             root.rmdir()
@@ -210,8 +208,8 @@ def _restored_on_disk(
 def _unpacked(
     archive: zipfile.ZipFile, root: Path, count: int, progress: Progress
 ) -> Iterator[tuple[str, Path]]:
-    """Yield each file's path and an unpacked copy below `root`, which is deleted afterwards
-    unless it was moved. Raises DatabaseError if the archive is damaged."""
+    """Yield each file's path and an unpacked copy below `root`, which is deleted afterwards unless
+    it was moved. Raise DatabaseError if the archive is damaged."""
     names = [name for name in archive.namelist() if name.startswith(PREFIX)]
     if len(names) != count:
         raise DatabaseError(
@@ -224,7 +222,7 @@ def _unpacked(
         draft = root / f".restored-{secrets.token_hex(8)}"
         try:
             path = name.removeprefix(PREFIX)
-            DiskFiles(root).place(path)
+            DiskFiles(root).local_path(path)
             with archive.open(name) as source, open(draft, "xb", opener=file_modes.opener) as file:
                 shutil.copyfileobj(source, file, _PIECE)
                 file.flush()
@@ -238,25 +236,25 @@ def _unpacked(
 
 
 def missing_files(connection: Connection, files: Files, disk: DiskFiles) -> tuple[int, list[str]]:
-    """Return the number of uploads, and the paths of those that are missing or have the wrong
-    size. Raises FilesUnavailable."""
+    """Return the number of uploads, and the paths of those that are missing or have the wrong size.
+    Raise FilesUnavailable."""
     attachments = _attachments(connection)
     return len(attachments), asyncio.run(_lost(attachments, files, disk))
 
 
 async def _lost(attachments: list[Attachment], files: Files, disk: DiskFiles) -> list[str]:
     uploads = UploadStore(files, disk)
-    missing = {uploads.place_of(attachment.path): attachment for attachment in attachments}
+    missing = {uploads.final_path(attachment.path): attachment for attachment in attachments}
     try:
-        # Their list costs one request for a thousand.
-        for realm in sorted({place.split("/")[1] for place in missing}):
+        # Listing them costs one request per thousand.
+        for realm in sorted({path.split("/")[1] for path in missing}):
             async for stored in files.below(f"uploads/{realm}"):
                 expected = missing.get(stored.path)
                 if expected is not None and expected.size == stored.size:
                     del missing[stored.path]
         result: list[str] = []
-        for place, attachment in missing.items():
-            arrived = await _arrived(attachment, files, disk, place)
+        for path, attachment in missing.items():
+            arrived = await _arrived(attachment, files, disk, path)
             if arrived is None or arrived.size != attachment.size:
                 result.append(attachment.path)
         return result

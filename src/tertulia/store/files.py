@@ -1,8 +1,6 @@
-"""Files besides the database, on a disk or in S3: uploads, pictures, and thumbnails.
-
-Paths are separated by `/` and contain random parts. The content at a path never changes. A path
-that leads elsewhere raises ValueError.
-"""
+"""Files outside the database, on a disk or in S3: uploads, pictures, and thumbnails. Paths are
+separated by `/` and contain random parts. The content at a path never changes. A path outside the
+storage raises ValueError."""
 
 import os
 import re
@@ -14,34 +12,34 @@ from pathlib import Path
 from typing import Final
 
 INCOMING: Final = "uploads/incoming"
-"""Files that are still arriving."""
+"""The directory of files that are still arriving."""
 THUMBNAILS: Final = "thumbnails"
-"""Files that can be made again from uploads."""
+"""The directory of files that can be created again from uploads."""
 MAX_PATH: Final = 800
-"""Characters. S3 allows 1,024 bytes including the prefix."""
+"""The most characters of a path. S3 allows 1,024 bytes including the prefix."""
 MAX_PART: Final = 200
-"""Bytes of a part. Disks allow 255."""
+"""The most bytes of a part of a path. Disks allow 255."""
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f]")
 EXTERNAL: Final = "external"
-"""Files that can be fetched again, always on disk."""
+"""The directory of files that can be fetched again, always on disk."""
 EXPORTS: Final = "exports"
-"""Files of data exports, which are deleted after some days."""
+"""The directory of data exports, which are deleted after some days."""
 IMPORTS: Final = "imports"
-"""Uploaded exports of other chat servers, until they're imported."""
+"""The directory of uploaded exports of other chat servers, until they're imported."""
 _PASSING: Final = (f"{EXTERNAL}/", f"{THUMBNAILS}/", f"{INCOMING}/", f"{EXPORTS}/", f"{IMPORTS}/")
 
 
 @dataclass(frozen=True)
 class StoredFile:
     files: "Files"
-    """Where it is stored."""
+    """The storage that has the file."""
     path: str
     size: int
     modified: float
-    place: Path | None = None
-    """Its path on a disk of this machine."""
+    local_path: Path | None = None
+    """The file's path on a disk of this machine."""
     status: os.stat_result | None = None
-    """Its status there."""
+    """The file's status on that disk."""
 
 
 class Files(ABC):
@@ -52,7 +50,7 @@ class Files(ABC):
     is_here: bool
     """Whether files are on a disk of this machine, so that new ones can be moved into place."""
     description: str
-    """For the operator, without credentials."""
+    """A description for the operator, without credentials."""
 
     @abstractmethod
     async def put(self, path: str, content: bytes) -> None:
@@ -72,7 +70,7 @@ class Files(ABC):
 
     @abstractmethod
     def chunks(self, path: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
-        """Yield the bytes from `start` to `end` (exclusive). Raises FileNotFoundError."""
+        """Yield the bytes from `start` to `end` (exclusive). Raise FileNotFoundError."""
 
     @abstractmethod
     async def delete(self, path: str) -> None:
@@ -88,7 +86,7 @@ class Files(ABC):
 
     @abstractmethod
     def local(self, stored: StoredFile) -> AbstractAsyncContextManager[Path]:
-        """Provide the file on a local disk for the duration of the context. Raises
+        """Provide the file on a local disk for the duration of the context. Raise
         FileNotFoundError."""
 
     @abstractmethod
@@ -113,7 +111,7 @@ class Files(ABC):
 
 
 def parts_of(path: str) -> list[str]:
-    """Split a path. Raises ValueError if it is invalid."""
+    """Split a path. Raise ValueError if it is invalid."""
     if not is_path(path):
         raise ValueError(f"{path!r:.300} isn't a valid file path")
     return path.split("/")

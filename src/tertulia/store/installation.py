@@ -20,7 +20,7 @@ SECRET = "secret"  # noqa: S105 (the key of the fingerprint, not the secret)
 IMPORT = "import"
 """The progress and report of the newest import, as JSON."""
 LIVE_IMPORT = "import_live"
-"""The same of a live move."""
+"""The progress and report of a live move."""
 CHANNEL = "channel"
 """The key of a random word in the name of PostgreSQL's notification channel, so that other users
 of the server can't guess the channel."""
@@ -46,7 +46,7 @@ def put(connection: Connection, key: str, value: str) -> None:
 
 
 def put_once(connection: Connection, key: str, text: str) -> str:
-    """Store the value unless the key exists. Returns the stored value."""
+    """Store the value unless the key exists. Return the stored value."""
     connection.run(
         "INSERT INTO installation (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING",
         (key, text),
@@ -73,7 +73,7 @@ def is_founded(connection: Connection) -> bool:
 
 _TRIES = 20
 _PAUSE_SECONDS = 0.05
-"""Between two attempts: commands that check for a server hold the lock briefly."""
+"""Seconds between two attempts. Commands that check for a server hold the lock briefly."""
 
 
 def this_process() -> str:
@@ -83,9 +83,8 @@ def this_process() -> str:
 
 @contextlib.contextmanager
 def exclusive_server(database: Path) -> Iterator[int]:
-    """Be the only server of the file, and yield the lock's descriptor. Child processes that
-    inherit it hold the lock too, until the last of them ends. Raises DatabaseError if there is a
-    server."""
+    """Be the only server of the file, and yield the lock's descriptor. Child processes that inherit
+    it hold the lock too, until the last of them ends. Raise DatabaseError if there is a server."""
     path = _lock_of(database)
     file_modes.directory(path.parent)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -186,10 +185,10 @@ class Head(Struct, frozen=True):
     noted: str
     """The newest batch without entries."""
     schema_version: int
-    """The migrations that a program must know. More may have been made that older programs can
-    ignore."""
+    """The schema version that a program must know. Migrations beyond it can be ignored by older
+    programs."""
     log_format: int
-    """The newest format that may be written to the log."""
+    """The newest log format that may be written."""
 
     @property
     def position(self) -> Position:
@@ -201,7 +200,7 @@ def new_id() -> str:
 
 
 HEAD_COLUMNS = "seq, pruned, history, batch, noted, schema_version, log_format"
-"""In the order of `Head`."""
+"""The columns of the log's head, in the order of `Head`."""
 
 
 def head_position(connection: Connection) -> Head:

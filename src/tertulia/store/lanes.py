@@ -14,7 +14,7 @@ from tertulia.store.database import Connection
 
 
 class Lease(Struct, frozen=True, kw_only=True):
-    """A queue that this node delivers from now."""
+    """A lease on a receiver's queue, for delivering from it."""
 
     receiver_id: int
     token: str
@@ -23,7 +23,7 @@ class Lease(Struct, frozen=True, kw_only=True):
 
 
 class DeliveryFailure(Struct, frozen=True, kw_only=True):
-    """Failing deliveries of one kind or to one receiver."""
+    """Failing deliveries of one kind, or to one receiver."""
 
     of: int | None
     """The ID of a bot or a push subscription, or None for emails."""
@@ -32,7 +32,7 @@ class DeliveryFailure(Struct, frozen=True, kw_only=True):
     since: float
     """UNIX seconds, or 0 if unknown."""
     reason: str
-    """Why the last attempt failed."""
+    """The reason why the last attempt failed."""
 
 
 class Lanes:
@@ -40,14 +40,14 @@ class Lanes:
     `failing_since`, `lease`, and `trouble`. Times are in UNIX seconds."""
 
     def __init__(self, table: str, receiver: str, waiting: str) -> None:
-        """`receiver` is the column with the receiver's ID, and `waiting` a query that counts what
-        waits for it."""
+        """Use a table. `receiver` is the column with the receiver's ID, and `waiting` a query that
+        counts what is queued for it."""
         self._table = table
         self._receiver = receiver
         self._waiting = waiting
 
     def due(self, connection: Connection, limit: int = 1_000_000) -> list[tuple[int, float]]:
-        """Return up to `limit` receivers with something waiting and when it is due, earliest
+        """Return up to `limit` receivers with queued deliveries, and when they are due, earliest
         first."""
         rows = connection.query(
             f"SELECT {self._receiver}, due_at FROM {self._table} WHERE due_at IS NOT NULL"
@@ -75,7 +75,7 @@ class Lanes:
         return leases
 
     def holds(self, connection: Connection, lease: Lease) -> bool:
-        """Whether no other node has leased the queue since."""
+        """Whether no other node has leased the queue since this lease."""
         rows = connection.query(
             f"SELECT 1 FROM {self._table} WHERE {self._receiver} = ? AND lease = ?",
             (lease.receiver_id, lease.token),
@@ -90,8 +90,8 @@ class Lanes:
         now: float,
         trouble: str | None = None,
     ) -> None:
-        """End the lease, unless it was lost. `trouble` is why the receiver failed; None if it
-        didn't."""
+        """End the lease, unless it was lost. `trouble` is the reason why the receiver failed; None
+        if it didn't."""
         connection.run(
             f"UPDATE {self._table} SET due_at = ?, lease = '', failures = ?, trouble = ?,"
             " failing_since = CASE WHEN failures = 0 THEN ? ELSE failing_since END"
@@ -110,7 +110,7 @@ class Lanes:
         connection.run(f"DELETE FROM {self._table} WHERE {self._receiver} = ?", (receiver_id,))
 
     def failing(self, connection: Connection, limit: int) -> list[DeliveryFailure]:
-        """Return up to `limit` receivers that fail, longest first."""
+        """Return up to `limit` failing receivers, those that have failed longest first."""
         rows = connection.query(
             f"SELECT {self._receiver}, failing_since, trouble, ({self._waiting}) FROM"
             f" {self._table} WHERE failures > 0 ORDER BY failing_since, {self._receiver} LIMIT ?",
@@ -130,11 +130,11 @@ SERVICES: Final = Lanes(
     "SELECT COUNT(*) FROM webhook_deliveries"
     " WHERE webhook_deliveries.bot_id = webhook_lanes.bot_id",
 )
-"""Bots' services, and what they are called about."""
+"""Queued calls of bots' services."""
 DEVICES: Final = Lanes(
     "push_lanes",
     "subscription_id",
     "SELECT COUNT(*) FROM pushes"
     " WHERE pushes.subscription_id = push_lanes.subscription_id AND wanted <> 'shown'",
 )
-"""Push subscriptions, and their notifications."""
+"""Queued notifications to push subscriptions."""

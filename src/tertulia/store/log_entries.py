@@ -60,13 +60,13 @@ class LogTail(Struct, frozen=True):
 
 
 TAIL_BYTES = 8 * 1024 * 1024
-"""Content and HTML of the messages in one page of the log's tail."""
+"""The most bytes of content and HTML of the messages in one page of the log's tail."""
 
 
 def read_tail(connection: Connection, after: Position, limit: int) -> LogTail:
-    """Return the entries after a position: at most `limit`, with up to `TAIL_BYTES` of texts.
-    Raises HistoryChanged if the log doesn't have that position, HistoryPruned if later entries
-    were pruned, and NewerDatabase."""
+    """Return the entries after a position: at most `limit`, with up to `TAIL_BYTES` of texts. Raise
+    HistoryChanged if the log doesn't have that position, HistoryPruned if later entries were
+    pruned, and NewerDatabase."""
     end = installation.head_position(connection)
     require_known(end)
     if not installation.continues_history(connection, end, after):
@@ -142,8 +142,8 @@ def entries(
 
 
 def _left_topic(connection: Connection, message_ids: BitMap) -> BitMap:
-    """Return those of a topic's messages that are no longer in the topic of the newest one.
-    Usually none are, so few have to be looked up."""
+    """Return the messages that are no longer in the same topic as the newest one. Usually all still
+    are, so few have to be looked up."""
     ((present,),) = connection.query(
         f"SELECT {connection.dialect.collected('id')} FROM messages WHERE topic_id ="
         " (SELECT topic_id FROM messages WHERE id = ?)",
@@ -162,7 +162,7 @@ def _within(connection: Connection, entries: list[Entry], most_bytes: int) -> li
             ids.update(arrival.message_id for arrival in entry.change.arrivals)
     sizes = queries.text_sizes(connection, ids)
     size = 0
-    for place, entry in enumerate(entries):
+    for index, entry in enumerate(entries):
         match entry.change:
             case MessageSent() | MessageEdited():
                 size += sizes.get(entry.change.message.id, 0)
@@ -170,13 +170,13 @@ def _within(connection: Connection, entries: list[Entry], most_bytes: int) -> li
                 size += sum(sizes.get(arrival.message_id, 0) for arrival in entry.change.arrivals)
             case _:
                 pass
-        if place and size > most_bytes:
-            return entries[:place]
+        if index and size > most_bytes:
+            return entries[:index]
     return entries
 
 
 def _with_own_texts(connection: Connection, entries: list[Entry]) -> list[Entry]:
-    """Add the current texts of drafts and the like. Deleted ones stay empty."""
+    """Add the current texts of drafts and similar records. Texts of deleted records stay empty."""
     wanted: dict[str, set[int]] = defaultdict(set)
 
     def want(table: str, record: Any) -> Any:
@@ -218,15 +218,15 @@ class _Words(Struct):
     """Texts that the log doesn't have."""
 
     messages: Mapping[int, Message]
-    """As they are now."""
+    """The messages as they are now."""
     before: Mapping[int, tuple[str, str]]
-    """By entry, a message's previous source and HTML."""
+    """Messages' previous source and HTML, by entry."""
     parts: Mapping[int, str]
     """Contents of submessages."""
     channels: Mapping[int, int | None]
-    """Where messages are now."""
+    """The messages' current channels."""
     left: Mapping[int, BitMap]
-    """By entry that renamed a topic, its messages that left it since."""
+    """Messages that have left a renamed topic since, by the entry that renamed it."""
 
 
 def _submessage_in(change: MessageSent | SubmessageAdded) -> Submessage | None:
@@ -250,9 +250,9 @@ def _filled(change: AnyChange, seq: int, words: _Words) -> AnyChange:
     if isinstance(change, MessagesMoved):
         ids = words.left.get(seq, change.message_ids)
         now_at: dict[int | None, BitMap] = defaultdict(BitMap)
-        for one in ids:
-            if (at := words.channels.get(one)) != change.new_channel_id:
-                now_at[at].add(one)
+        for message_id in ids:
+            if (at := words.channels.get(message_id)) != change.new_channel_id:
+                now_at[at].add(message_id)
         return replace(
             change,
             arrivals=tuple(_arrival_filled(change, arrival, words) for arrival in change.arrivals),
@@ -340,9 +340,9 @@ TAIL_QUERY: Final = f"""
     ) AS said ON TRUE
     WHERE log.seq >= ? ORDER BY log.seq LIMIT {TAIL_LIMIT}
 """
-"""The entries from a sequence number on, or none if the head's batch is the given one.
-Parameters: batch and number. Run it after locking the head, because each statement sees what was
-committed when it began."""
+"""A query for the entries from a sequence number on, or for none if the head's batch is the given
+one. Parameters: batch and number. Run it after locking the head, because each statement sees what
+was committed when it began."""
 
 
 def tail_from_rows(head: Head, rows: Sequence[TextRow], known: Position) -> LogTail | None:

@@ -12,7 +12,17 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from tertulia.model.changes import AnyChange, RealmChanged, UserChanged
+from tertulia.model.changes import (
+    AnyChange,
+    ChannelChanged,
+    ChannelFolderChanged,
+    RealmChanged,
+    RealmDefaultsChanged,
+    SettingsChanged,
+    SubscriptionChanged,
+    UserChanged,
+    UserGroupChanged,
+)
 
 FIRST_FORMAT: Final = 100
 """The format of the first version that supports rolling upgrades."""
@@ -27,6 +37,8 @@ SINCE: Mapping[str, int] = {
     "AccessKeyUsed": 101,
     "AccessKeysEnded": 101,
     "Reach": 101,
+    "DeviceChanged": 101,
+    "PhonePush": 101,
     "PushSubscribed": 101,
     "PushSubscription": 101,
     "PushUnsubscribed": 101,
@@ -119,12 +131,22 @@ IGNORED: frozenset[str] = frozenset(
     {
         *("MessageSent.request_digest", "MessagesMoved.to_public_history"),
         *("Session.method", "Session.address", "SessionUsed.address"),
+        *("User.invited_role", "User.invited_group_ids"),
     }
 )
 """New fields that older nodes may ignore, so they can be written at any time."""
 
-_RECORDS: Final[Mapping[type, str]] = {RealmChanged: "Realm", UserChanged: "User"}
-"""Changes that have new values of a record by field name."""
+RECORDS: Final[Mapping[type, str]] = {
+    ChannelChanged: "Channel",
+    ChannelFolderChanged: "ChannelFolder",
+    RealmChanged: "Realm",
+    RealmDefaultsChanged: "PersonalSettings",
+    SettingsChanged: "PersonalSettings",
+    SubscriptionChanged: "Subscription",
+    UserChanged: "User",
+    UserGroupChanged: "UserGroup",
+}
+"""Changes that name fields of a record: with `values` by field name, or with one `property`."""
 
 LOG_FORMAT = max([FIRST_FORMAT, *SINCE.values()])
 """The newest format that this version knows."""
@@ -151,13 +173,14 @@ def _needed(value: Any, since: Mapping[str, int]) -> int:
     return max((_needed(part, since) for part in parts), default=FIRST_FORMAT)
 
 
-def _of_values(value: Struct, since: Mapping[str, int]) -> Iterator[int]:
+def _of_values(change: Any, since: Mapping[str, int]) -> Iterator[int]:
     """Yield the formats that changed fields need."""
-    whose = _RECORDS.get(type(value))
     yield FIRST_FORMAT
-    if whose is not None:
-        for name in getattr(value, "values", {}):
-            yield since.get(f"{whose}.{name}", FIRST_FORMAT)
+    record = RECORDS.get(type(change))
+    if record is not None:
+        is_single = isinstance(change, SubscriptionChanged)
+        for name in [change.property] if is_single else change.values:
+            yield since.get(f"{record}.{name}", FIRST_FORMAT)
 
 
 def _of_struct(value: Struct, since: Mapping[str, int]) -> Iterator[int]:

@@ -17,26 +17,26 @@ from tertulia.store.message_marks import holders
 
 class MessageDetails(Struct, frozen=True):
     reactions: Sequence[Reaction] = ()
-    """In the order in which they were added."""
+    """Reactions, in the order in which they were added."""
     submessages: Sequence[Submessage] = ()
-    """In the order of their IDs."""
+    """Submessages, in the order of their IDs."""
     edits: Sequence[MessageEdit] = ()
-    """Newest first."""
+    """Edits, newest first."""
 
 
 NO_DETAILS = MessageDetails()
 EDITS_BYTES = 1024 * 1024
-"""Previous content and HTML in a page of messages."""
+"""The most bytes of previous content and HTML in a page of messages."""
 MAX_RENAMES = 10
-"""The newest renames of its topic that come with a message. Renaming a topic is cheap, but each
-of its messages would return all of them. Its history has the rest."""
+"""The most renames of its topic that a message includes, newest first. Renaming a topic is cheap,
+but each of its messages would return all of the renames. The message's history has the rest."""
 MAX_ARRIVALS = 100
 """The most messages of a move that are sent in full to users to whom they are new."""
 ARRIVALS_BYTES = 1024 * 1024
-"""Content and HTML of these messages."""
+"""The most bytes of content and HTML of these messages."""
 MAX_DETAILS = 2000
-"""Reactions, submessages, and flags of these messages, except that the newest message is always
-sent."""
+"""The most reactions, submessages, and flags of these messages, except that the newest message is
+always sent."""
 
 
 class DetailedMessage(Struct, frozen=True):
@@ -71,7 +71,7 @@ def details_of(connection: Connection, message_ids: Sequence[int]) -> dict[int, 
         return {}
     dialect = connection.dialect
     among = dialect.among("message_id")
-    # Previous texts are read afterwards, as far as there is room.
+    # Previous texts are read afterwards, up to the limit.
     sizes: dict[tuple[int, int], int] = {}
     reactions: dict[int, list[Reaction]] = defaultdict(list)
     submessages: dict[int, list[Submessage]] = defaultdict(list)
@@ -142,11 +142,11 @@ def _add_texts(
     texts = editing.texts_before(connection, sorted(ids), sorted(seqs)) if chosen else {}
     replace = msgspec.structs.replace
     for message_id, of_message in edits.items():
-        for place, edit in enumerate(of_message):
+        for index, edit in enumerate(of_message):
             if (message_id, edit.seq) not in sizes:
                 continue
             content, rendered = texts.get((message_id, edit.seq), (None, None))
-            of_message[place] = replace(
+            of_message[index] = replace(
                 edit,
                 was_content=content,
                 was_rendered=rendered,
@@ -200,7 +200,7 @@ def _detail_counts(connection: Connection, message_ids: Sequence[int]) -> dict[i
 
 
 def from_sender(connection: Connection, sender_id: int, ids: Sequence[int]) -> tuple[int, ...]:
-    """Return those messages that a user sent, ascending."""
+    """Return the messages among `ids` that a user sent, ascending."""
     dialect = connection.dialect
     rows = connection.query(
         f"SELECT id FROM messages WHERE sender_id = ? AND {dialect.among('id')} ORDER BY id",

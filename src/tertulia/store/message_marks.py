@@ -1,4 +1,4 @@
-"""Which messages users have read or flagged, and how a message relates to its reader."""
+"""The messages that users have read or flagged, and readers' relations to messages."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -72,10 +72,10 @@ def relations_of_people(
 
 
 class MessageMarks(Struct, frozen=True):
-    """What a reader has read and flagged among some messages."""
+    """A reader's marks, read state and flags, on some messages."""
 
     flags: dict[int, int]
-    """By message, without records in `moved`."""
+    """Flags by message, without records in `moved`."""
     read: BitMap
     moved: BitMap = BitMap()
     """Messages that the reader has a record of because they were moved."""
@@ -127,7 +127,7 @@ def _marks(
 
 
 Marked = tuple[BitMap, dict[Flag, BitMap]]
-"""What a user has read, and the messages with each flag."""
+"""The messages that a user has read, and the messages with each flag."""
 
 
 def marks_of_users(connection: Connection, user_ids: Sequence[int]) -> dict[int, Marked]:
@@ -166,7 +166,7 @@ def flags_of(connection: Connection, message_id: int) -> dict[int, Flag]:
 
 
 def read_by(connection: Connection, message_id: int, user_ids: Sequence[int]) -> list[int]:
-    """Return those of the users who have read the message."""
+    """Return the users among `user_ids` who have read the message."""
     return bitmaps.users_with(connection, bitmaps.READ, message_id, user_ids)
 
 

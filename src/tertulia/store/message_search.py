@@ -26,11 +26,11 @@ from tertulia.store.search_text import ScannedSample, matching_text, split_terms
 from tertulia.store.search_walk import STEP_GROWTH, SearchWalk
 
 PAGE_BYTES = 4 * 1024 * 1024
-"""Content and HTML on either side of the anchor, counted twice in a search, which also returns
-highlighted matches. A larger page ends early."""
+"""The most bytes of content and HTML on either side of the anchor. They count twice in a search,
+which also returns highlighted matches. A larger page ends early."""
 _FIRST_PAGE_STEP = 128
 _MOST_PAGE_STEP = 1024
-"""Messages that are read before their size is looked at: first, and later at most."""
+"""The number of messages that are read before their size is checked, at first and later at most."""
 _FIRST_SLICE, _LONGEST_SLICE = 1000, 64_000
 """The first and the largest number of unread messages searched together."""
 _LARGEST = 2**32 - 1
@@ -177,8 +177,8 @@ def _up_to(ids: BitMap, last: int) -> int:
 
 
 def matching(connection: Connection, search: MessageSearch, ids: list[int]) -> list[Message]:
-    """Return those of the messages that fit the search, ascending. Raises Refused if they are
-    too large for one page."""
+    """Return the messages that fit the search, ascending. Raise Refused if they are too large for
+    one page."""
     texts, rest = split_terms(search.terms)
     where, values = narrow_condition(connection, search.scope, rest)
     messages: list[Message] = []

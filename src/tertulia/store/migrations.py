@@ -19,7 +19,7 @@ Report = Callable[[str], None]
 Step = str | Callable[[Connection, Report], None]
 """A statement, or a function for what SQL can't do, which may report its progress."""
 Migration = Callable[[Dialect], Sequence[Step]]
-"""A plain function stops nodes of older versions, which notice it."""
+"""A migration. A plain function stops nodes of older versions, which notice it."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def _edits(dialect: Dialect) -> Sequence[str]:
 
 def _reactions_and_widgets(dialect: Dialect) -> Sequence[str]:
     return (
-        # `seq` is the entry that added it: in its order people reacted.
+        # `seq` is the entry that added it, and determines the order.
         "CREATE TABLE reactions (message_id BIGINT NOT NULL, user_id BIGINT NOT NULL,"
         " kind TEXT NOT NULL, code TEXT NOT NULL, name TEXT NOT NULL, neutral INTEGER NOT NULL,"
         " seq BIGINT NOT NULL, PRIMARY KEY (message_id, user_id, kind, code))",
@@ -216,7 +216,7 @@ def _notices(dialect: Dialect) -> Sequence[str]:
         "CREATE INDEX notices_by_conversation ON notices (way, conversation)",
         "CREATE TABLE notice_cursor (id BIGINT PRIMARY KEY, seq BIGINT NOT NULL,"
         f" holder TEXT NOT NULL, held_until {dialect.real} NOT NULL)",
-        # Nobody is notified about existing messages.
+        # Existing messages cause no notifications.
         "INSERT INTO notice_cursor (id, seq, holder, held_until)"
         " SELECT 1, seq, '', 0 FROM head WHERE id = 1",
     )
@@ -227,7 +227,7 @@ def _webhooks(dialect: Dialect) -> Sequence[str]:
         f"CREATE TABLE webhook_journal (id {dialect.counted}, bot_id BIGINT NOT NULL,"
         " doc TEXT NOT NULL)",
         "CREATE INDEX webhook_journal_by_bot ON webhook_journal (bot_id, id)",
-        # One bot's service does not wait for another's: see `service_calls`.
+        # One bot's service doesn't wait for another's: see `service_calls`.
         f"CREATE TABLE webhook_deliveries (id TEXT PRIMARY KEY, bot_id BIGINT NOT NULL,"
         f" message_id BIGINT NOT NULL, asked_at {dialect.real} NOT NULL,"
         " attempts BIGINT NOT NULL, doc TEXT NOT NULL)",
@@ -278,7 +278,7 @@ def _mails_in_ranks(dialect: Dialect) -> Sequence[str]:
 def _pushes(dialect: Dialect) -> Sequence[str]:
     return (
         records("push_subscriptions", "id BIGINT"),
-        # What one program is told, by conversation: see `pushes`.
+        # Notifications sent to one program, by conversation: see `pushes`.
         "CREATE TABLE pushes (subscription_id BIGINT NOT NULL, conversation TEXT NOT NULL,"
         " user_id BIGINT NOT NULL, wanted TEXT NOT NULL, version TEXT NOT NULL,"
         f" asked_at {dialect.real} NOT NULL, message_ids TEXT NOT NULL,"
@@ -292,7 +292,8 @@ def _pushes(dialect: Dialect) -> Sequence[str]:
 
 
 def _authors_and_parts_by_channel(dialect: Dialect) -> Sequence[str]:
-    """What one person wrote in a channel, and what has links there, is found without the rest."""
+    """Add indexes for the messages that one person wrote in a channel, and for those with links
+    there."""
     return (
         "CREATE INDEX messages_by_author ON messages (sender_id, channel_id, id)",
         *(
@@ -304,7 +305,7 @@ def _authors_and_parts_by_channel(dialect: Dialect) -> Sequence[str]:
 
 
 def _reported(text: str) -> Step:
-    """Report a step that takes long, with the number of messages."""
+    """Return a step that reports a long step, with the number of messages."""
 
     def tell(connection: Connection, report: Report) -> None:
         ((count,),) = connection.query("SELECT COUNT(*) FROM messages")
@@ -315,12 +316,12 @@ def _reported(text: str) -> Step:
 
 
 def _topics_by_id(dialect: Dialect) -> Sequence[Step]:
-    """Messages refer to a topic by its ID, so that renaming one is the same work for any size."""
+    """Refer to topics by ID in messages, so that renaming one costs the same for any size."""
     return (
         f"CREATE TABLE message_topics (id {dialect.counted}, channel_id BIGINT NOT NULL,"
         " key TEXT NOT NULL, name TEXT NOT NULL, renamed_until BIGINT NOT NULL DEFAULT 0,"
         " renamed_seq BIGINT NOT NULL DEFAULT 0, UNIQUE (channel_id, key))",
-        # Later topics have the number of the entry that began them. These numbers are taken.
+        # Later topics have the number of the entry that began them, so these numbers are taken.
         "INSERT INTO message_topics (id, channel_id, key, name)"
         " SELECT -messages.id, channel_id, topic_key, topic FROM messages"
         " JOIN (SELECT MAX(id) AS newest FROM messages WHERE channel_id IS NOT NULL"
@@ -441,6 +442,8 @@ MIGRATIONS: tuple[Migration, ...] = (
     Expand(_tables(records("data_imports", "id BIGINT"))),
     Expand(_used_secrets),
     Expand(_tables(records("call_accounts", "user_id BIGINT"))),
+    # The newest message that a phone was notified about.
+    Expand(_tables("ALTER TABLE pushes ADD COLUMN shown_to BIGINT NOT NULL DEFAULT 0")),
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1

@@ -13,11 +13,11 @@ from tertulia.store.dialect import Dialect
 
 Clause = tuple[str, list[Any]]
 _FEW = 5000
-"""Up to this many messages are looked up by ID rather than found on a walk along all messages."""
+"""Up to this many messages are looked up by ID instead of scanning all messages."""
 _QUICK = 30_000
-"""Up to this many index entries are read in a moment."""
+"""Up to this many index entries are read quickly."""
 _SIDE_BY_SIDE = 100
-"""Terms of one OR, because SQLite limits the depth of expressions."""
+"""The most terms of one OR, because SQLite limits the depth of expressions."""
 _NONE: Clause = ("1 = 0", [])
 _TOPICS = "SELECT id FROM message_topics"
 
@@ -40,7 +40,7 @@ def all_of(clauses: Iterable[Clause]) -> Clause:
 
 
 def places(scope: Scope) -> int:
-    """Return how many channels and conversations are queried."""
+    """Return the number of channels and conversations that are queried."""
     whole, parts = scope.parts
     lists = (scope.channel_ids, scope.direct_ids, whole, parts)
     return sum(map(len, lists)) + bool(scope.only_recorded)
@@ -77,7 +77,7 @@ def narrow_condition(connection: Connection, scope: Scope, terms: Sequence[Term]
         clauses.append((f"NOT COALESCE({sql}, FALSE)" if term.negated else sql, values))
     if not dialect.intersects_indexes and (both := _intersection(connection, terms)):
         clauses.append(both)
-    # If a whole channel is in scope, this would only keep the database from walking along an index.
+    # If a whole channel is in scope, this would only keep the database from using an index.
     if not is_whole:
         clauses.append(scope_condition(dialect, scope))
     return " AND ".join(sql for sql, _ in clauses), [value for _, some in clauses for value in some]
@@ -351,7 +351,7 @@ def nearest(
     """
     whole, parts = scope.parts
     channels = [(channel_id, 0, narrow.LARGEST) for channel_id in scope.channel_ids.union(whole)]
-    # Each message once, or what is found would be fewer.
+    # Each message must appear once, or fewer would be found.
     channels += [part for part in parts if part[0] not in scope.channel_ids]
     directs = [(direct_id, 0, narrow.LARGEST) for direct_id in scope.direct_ids]
     order = "DESC" if comparison == "<" else "ASC"
@@ -382,7 +382,8 @@ def _spans(dialect: Dialect, spans: Iterable[ChannelSpan]) -> Clause:
 
 
 def _within(dialect: Dialect, whole: list[int], parts: list[tuple[int, int, int]]) -> Clause:
-    """The spans are a parameter because a reader may have been in thousands of channels."""
+    """Return the condition. The spans are a parameter because a reader may have been in thousands
+    of channels."""
     either: list[str] = []
     parameters: list[Any] = []
     if whole:

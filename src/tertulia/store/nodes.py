@@ -15,7 +15,7 @@ from tertulia.store.database import Connection
 ALIVE_SECONDS: Final = 30.0
 """A node without a heartbeat for this long is considered gone."""
 REMEMBERED_SECONDS: Final = 86_400.0
-"""How long nodes that are gone are listed."""
+"""The number of seconds for which nodes that are gone are listed."""
 DRAIN: Final = "drain"
 """The request to a node to stop serving."""
 
@@ -45,21 +45,21 @@ class SlowRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A slow request, without its content."""
 
     at: int
-    """When it was answered, in UNIX seconds of the node's clock."""
+    """The time when it was answered, in UNIX seconds of the node's clock."""
     method: str
     route: str
     """The path as documented, such as `/api/v1/users/{user_id}`, or the beginning of a page's path.
     """
     user_id: int | None = None
-    """None without an account."""
+    """The account; None if nobody was signed in."""
     status: int = 0
     """The HTTP status, or 0 without a response."""
     ms: int
-    """Time until the response began, without waiting for the client."""
+    """Milliseconds until the response began, without waiting for the client."""
     database_ms: int = 0
-    """The part of it spent waiting for the database, at most."""
+    """The most milliseconds of it that were spent waiting for the database."""
     loop_ms: int = 0
-    """How late the event loop was."""
+    """Milliseconds by which the event loop was late."""
 
 
 MAX_SLOW_REQUESTS: Final = 20
@@ -75,14 +75,14 @@ class NodeFigures(Struct, frozen=True, kw_only=True, omit_defaults=True):
     position: int = 0
     """The newest log entry that it knows."""
     lag_entries: int = 0
-    """Entries behind the log's head."""
+    """The number of entries that it is behind the log's head."""
     lag_seconds: float = 0.0
     waiting_polls: int = 0
     queues: int = 0
     clock_ahead: float = 0.0
-    """Seconds that its clock is ahead of the database's."""
+    """The number of seconds that its clock is ahead of the database's."""
     slow: tuple[SlowRequest, ...] = ()
-    """The newest, oldest first."""
+    """The newest slow requests, oldest first."""
 
 
 class ListedNode(Struct, frozen=True, kw_only=True):
@@ -94,7 +94,7 @@ class ListedNode(Struct, frozen=True, kw_only=True):
     started_at: float
     seen_at: float
     silent_seconds: float
-    """Since its last report."""
+    """Seconds since its last report."""
     wanted: str = ""
     """A request it hasn't fulfilled: `DRAIN` or ""."""
 
@@ -177,7 +177,7 @@ def _clear(connection: Connection, makes_way: Callable[[ListedNode], bool]) -> N
 
 
 def heartbeat(connection: Connection, run: str, figures: NodeFigures) -> HeartbeatReply | None:
-    """Store a node's report. Returns None if it isn't listed."""
+    """Store a node's report. Return None if it isn't listed."""
     rows = connection.query(
         f"UPDATE nodes SET seen_at = {connection.dialect.now}, figures = ? WHERE run = ?"
         " RETURNING wanted, seen_at",
@@ -191,7 +191,7 @@ def unregister(connection: Connection, run: str) -> None:
 
 
 def request(connection: Connection, name: str, what: str) -> bool:
-    """Make a request to a node. Returns False if it isn't listed."""
+    """Make a request to a node. Return False if it isn't listed."""
     return bool(
         connection.query(
             "UPDATE nodes SET wanted = ? WHERE name = ? RETURNING name",
@@ -201,7 +201,7 @@ def request(connection: Connection, name: str, what: str) -> bool:
 
 
 def forget(connection: Connection, name: str) -> bool:
-    """Delete a node that is gone. Returns False if there isn't one of that name."""
+    """Delete a node that is gone. Return False if there isn't one with that name."""
     return bool(
         connection.query(
             f"DELETE FROM nodes WHERE name = ? AND {connection.dialect.now} - seen_at > ?"

@@ -1,4 +1,5 @@
-"""What a commit writes besides the log: queues, presence, emails, calls of bots' services."""
+"""Data that a commit writes in addition to the log: queues, presence, emails, and calls of bots'
+services."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -22,14 +23,14 @@ class QueueDeleted(Struct, frozen=True):
 
 
 class QueueSeen(Struct, frozen=True):
-    """When a queue was last polled (UNIX seconds), written occasionally."""
+    """The time when a queue was last polled (UNIX seconds), written occasionally."""
 
     id: str
     seen_at: int
 
 
 class PresenceSeen(Struct, frozen=True):
-    """When a user was last present (UNIX seconds, 0 for never), written occasionally."""
+    """The time when a user was last present (UNIX seconds, 0 for never), written occasionally."""
 
     user_id: int
     active_at: int
@@ -46,7 +47,7 @@ class MailQueued(Struct, frozen=True):
 
 
 class CallQueued(Struct, frozen=True):
-    """A call of a bot's service. `at` is when the message was sent in UNIX seconds."""
+    """A call of a bot's service. `at` is the time when the message was sent in UNIX seconds."""
 
     call: ServiceCall
     at: float
@@ -77,17 +78,17 @@ class FactSet(Struct, frozen=True):
 
 
 class FactsForgotten(Struct, frozen=True):
-    """Facts about the installation aren't needed anymore: those whose keys begin with `prefix`."""
+    """Facts about the installation whose keys begin with `prefix` were deleted."""
 
     prefix: str
 
 
 class QueuesForgotten(Struct, frozen=True):
-    """All stored queues are deleted, as `QueuesEnded` says to nodes that know them."""
+    """All stored queues were deleted, as `QueuesEnded` tells nodes that know them."""
 
 
 class MessageHistoryImported(Struct, frozen=True):
-    """Edits of imported messages and reactions to them, oldest first. They aren't changes, since
+    """Edits of imported messages and reactions to them, oldest first. They aren't changes, because
     they were made elsewhere, and clients get them with the messages."""
 
     edits: tuple[MessageEdit, ...] = ()
@@ -114,7 +115,7 @@ Note = (
     | Probe
     | StorageChanged
 )
-"""Committed with the log, but not a change of the organization."""
+"""Data that is committed with the log, but isn't a change of the organization."""
 
 
 _OFTEN: Mapping[type, tuple[str, Callable[[Any], tuple[Any, ...]]]] = {
@@ -129,7 +130,7 @@ _OFTEN: Mapping[type, tuple[str, Callable[[Any], tuple[Any, ...]]]] = {
         lambda note: (note.user_id, note.active_at, note.idle_at),
     ),
 }
-"""Frequent notes, which are written by one statement: it, and its parameters."""
+"""Frequent notes, each with the one statement that writes it and its parameters."""
 
 
 def _write_note(connection: Connection, note: Note) -> None:
@@ -163,4 +164,4 @@ def _write_note(connection: Connection, note: Note) -> None:
         case Audited(record=record, id=record_id):
             audit_log.add(connection, record, record_id)
         case Probe():
-            pass  # `head.noted` says that the batch was committed.
+            pass  # `head.noted` records that the batch was committed.

@@ -5,21 +5,21 @@ from collections.abc import Callable
 from typing import Final
 
 DEFER_SECONDS: Final = 0.1
-"""How long notifications may stay unread while nobody waits for them."""
+"""The number of seconds for which notifications may stay unread while nobody waits for them."""
 
 
 class NotificationReader:
-    """Reads one connection. Used on the event loop."""
+    """Reads one connection's notifications. Used on the event loop."""
 
     def __init__(self, is_awaited: Callable[[], bool]) -> None:
-        """`is_awaited` says whether anyone waits for notifications. Call `listen` when that
-        starts."""
+        """Create a reader. `is_awaited` returns whether anyone waits for notifications. Call
+        `listen` when that starts."""
         self.loop = asyncio.get_running_loop()
         self._is_awaited = is_awaited
         self._descriptor: int | None = None
         self._read: Callable[[], bool] = lambda: False
         self._again: asyncio.TimerHandle | None = None
-        """Pending while reading is paused."""
+        """The timer that resumes reading; None unless reading is paused."""
 
     def attach(self, descriptor: int, read: Callable[[], bool]) -> None:
         """Call `read` when the descriptor is readable. It must not block, and returns False to stop
@@ -42,12 +42,12 @@ class NotificationReader:
             self.loop.add_reader(self._descriptor, self._readable)
 
     def gathered(self) -> None:
-        """Read immediately what arrived while reading was paused."""
+        """Read notifications that arrived while reading was paused."""
         if self._again is not None:
             self.now()
 
     def now(self) -> None:
-        """Read immediately what has arrived."""
+        """Read notifications that have arrived."""
         if self._descriptor is not None and not self._read():
             self.detach()
 

@@ -14,7 +14,7 @@ from pyroaring import BitMap
 from tertulia.store.database import Connection, Row
 
 MAX_TOGETHER: Final = 500
-"""Notices of one conversation that are told of together."""
+"""The most notifications of one conversation that are sent together."""
 _COLUMNS: Final = "message_id, due_at, gives_up_at, conversation, people"
 _KEY: Final = "WHERE way = ? AND message_id = ? AND due_at = ? AND gives_up_at = ?"
 
@@ -24,14 +24,14 @@ class LeaseLost(Exception):
 
 
 class PendingNotification(Struct, frozen=True, kw_only=True):
-    """People who are to be told of a message. Times are in UNIX seconds."""
+    """People to notify about a message. Times are in UNIX seconds."""
 
     message_id: int
     due_at: float
     gives_up_at: float
-    """Users who are still active then aren't notified."""
+    """The time when to give up: users who are still active then aren't notified."""
     conversation: str
-    """A key that messages of one conversation shared when this was written."""
+    """The key of the message's conversation at the time of writing."""
     people: BitMap
 
 
@@ -43,7 +43,7 @@ class CursorLease(Struct, frozen=True, kw_only=True):
     goes_on: bool
     """Whether this node has held the lease without interruption."""
     other_until: float
-    """Until when another node holds the lease (UNIX seconds), or 0."""
+    """The time until which another node holds the lease (UNIX seconds), or 0."""
 
 
 def acquire(connection: Connection, holder: str, now: float, until: float) -> CursorLease:
@@ -81,8 +81,8 @@ def require_lease(connection: Connection, holder: str) -> None:
 
 
 def advance(connection: Connection, holder: str, before: int, seq: int) -> None:
-    """Record that the log was processed from `before` to `seq`. Raises LeaseLost if another node
-    did it."""
+    """Record that the log was processed from `before` to `seq`. Raise LeaseLost if another node did
+    it."""
     require_lease(connection, holder)
     ((present,),) = connection.query("SELECT seq FROM notice_cursor WHERE id = 1")
     if present != before:
@@ -90,9 +90,9 @@ def advance(connection: Connection, holder: str, before: int, seq: int) -> None:
     connection.run("UPDATE notice_cursor SET seq = ? WHERE id = 1", (seq,))
 
 
-def add(connection: Connection, way: str, notices: Sequence[PendingNotification]) -> None:
+def add(connection: Connection, method: str, notifications: Sequence[PendingNotification]) -> None:
     """Add notifications. Users are added to an existing one of the same message and times."""
-    if not notices:
+    if not notifications:
         return
     dialect = connection.dialect
     people: dict[tuple[int, float, float], BitMap] = {
@@ -100,14 +100,14 @@ def add(connection: Connection, way: str, notices: Sequence[PendingNotification]
         for message_id, due_at, gives_up_at, present in connection.query(
             "SELECT message_id, due_at, gives_up_at, people FROM notices"
             f" WHERE way = ? AND {dialect.among('message_id')}",
-            (way, dialect.array({notice.message_id for notice in notices})),
+            (method, dialect.array({notification.message_id for notification in notifications})),
         )
     }
     rows = {}
-    for notice in notices:
-        key = notice.message_id, notice.due_at, notice.gives_up_at
-        people[key] = people.get(key, BitMap()) | notice.people
-        rows[key] = (way, *key, notice.conversation, _stored(people[key]))
+    for notification in notifications:
+        key = notification.message_id, notification.due_at, notification.gives_up_at
+        people[key] = people.get(key, BitMap()) | notification.people
+        rows[key] = (method, *key, notification.conversation, _stored(people[key]))
     connection.run_many(
         f"INSERT INTO notices (way, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (way, message_id, due_at, gives_up_at)"
@@ -117,10 +117,10 @@ def add(connection: Connection, way: str, notices: Sequence[PendingNotification]
 
 
 def remove_people(
-    connection: Connection, way: str, notice: PendingNotification, people: BitMap
+    connection: Connection, method: str, notification: PendingNotification, people: BitMap
 ) -> None:
     """Remove users from a notification, and delete it once it has none."""
-    key = (way, notice.message_id, notice.due_at, notice.gives_up_at)
+    key = (method, notification.message_id, notification.due_at, notification.gives_up_at)
     for (present,) in connection.query(f"SELECT people FROM notices {_KEY}", key):
         left = _people(present) - people
         if left:
@@ -129,37 +129,37 @@ def remove_people(
             connection.run(f"DELETE FROM notices {_KEY}", key)
 
 
-def due(connection: Connection, way: str, now: float, limit: int) -> list[PendingNotification]:
+def due(connection: Connection, method: str, now: float, limit: int) -> list[PendingNotification]:
     """Return up to `limit` due notifications, earliest first, and all others of their
     conversations."""
     rows = connection.query(
         "SELECT DISTINCT conversation FROM (SELECT conversation FROM notices"
         " WHERE way = ? AND due_at <= ? ORDER BY due_at, message_id LIMIT ?) AS first",
-        (way, now, limit),
+        (method, now, limit),
     )
     result: list[PendingNotification] = []
     for (conversation,) in rows:
-        result += of_conversation(connection, way, str(conversation))
+        result += of_conversation(connection, method, str(conversation))
     return result
 
 
 def of_conversation(
-    connection: Connection, way: str, conversation: str
+    connection: Connection, method: str, conversation: str
 ) -> list[PendingNotification]:
     """Return the earliest notifications of a conversation, at most `MAX_TOGETHER`."""
     return _notices(
         connection.query(
             f"SELECT {_COLUMNS} FROM notices WHERE way = ? AND conversation = ?"
             " ORDER BY due_at, message_id LIMIT ?",
-            (way, conversation, MAX_TOGETHER),
+            (method, conversation, MAX_TOGETHER),
         )
     )
 
 
-def pending(connection: Connection, way: str) -> list[PendingNotification]:
+def pending(connection: Connection, method: str) -> list[PendingNotification]:
     return _notices(
         connection.query(
-            f"SELECT {_COLUMNS} FROM notices WHERE way = ? ORDER BY message_id, due_at", (way,)
+            f"SELECT {_COLUMNS} FROM notices WHERE way = ? ORDER BY message_id, due_at", (method,)
         )
     )
 
@@ -169,7 +169,7 @@ def _people(stored: bytes) -> BitMap:
 
 
 def _stored(people: BitMap) -> bytes:
-    people.run_optimize()  # Of a channel's subscribers often all want to be told.
+    people.run_optimize()  # Often, all subscribers of a channel want to be notified.
     return people.serialize()
 
 
@@ -188,8 +188,8 @@ def _notices(rows: Sequence[Row]) -> list[PendingNotification]:
 
 def next_due(connection: Connection, ways: Iterable[str]) -> float | None:
     results = [
-        connection.query("SELECT MIN(due_at) FROM notices WHERE way = ?", (way,))[0][0]
-        for way in ways
+        connection.query("SELECT MIN(due_at) FROM notices WHERE way = ?", (method,))[0][0]
+        for method in ways
     ]
     return min((float(value) for value in results if value is not None), default=None)
 
@@ -197,7 +197,7 @@ def next_due(connection: Connection, ways: Iterable[str]) -> float | None:
 def forget_people(connection: Connection, user_ids: Iterable[int]) -> None:
     """Remove accounts from all notifications."""
     gone = BitMap(user_ids)
-    for (way,) in connection.query("SELECT DISTINCT way FROM notices"):
-        for item in pending(connection, str(way)):
+    for (method,) in connection.query("SELECT DISTINCT way FROM notices"):
+        for item in pending(connection, str(method)):
             if item.people.intersect(gone):
-                remove_people(connection, str(way), item, gone)
+                remove_people(connection, str(method), item, gone)

@@ -19,7 +19,7 @@ from tertulia.store.lanes import DeliveryFailure
 _decoder: Final = msgspec.json.Decoder(Mail)
 LAST_RANK: Final = 1
 _RANKS: Final = {MailKind.MISSED_MESSAGES: LAST_RANK, MailKind.DIGEST: LAST_RANK}
-"""Emails that let others go first."""
+"""The priorities of emails that are sent after others."""
 _COLUMNS: Final = "id, asked_at, due_at, attempts, trouble, doc"
 
 
@@ -30,9 +30,9 @@ class QueuedMail(Struct, frozen=True, kw_only=True):
     asked_at: float
     due_at: float
     attempts: int
-    """Including the current one."""
+    """The number of attempts, including the current one."""
     trouble: str
-    """Why the last attempt failed."""
+    """The reason why the last attempt failed."""
     mail: Mail
 
 
@@ -122,7 +122,7 @@ _CONFIRMATIONS: Final = frozenset({MailKind.CONFIRM_SIGN_UP, MailKind.CONFIRM_AD
 def drop_ended(
     connection: Connection, invitations: Collection[int], confirmations: Collection[int]
 ) -> None:
-    """Delete the emails about other invitations and confirmations than these, which have ended."""
+    """Delete the emails about all other invitations and confirmations, which have ended."""
     ids = [
         mail.id
         for mail in queued(connection)

@@ -24,7 +24,7 @@ from tertulia.store.uploads import KEY, ArrivedFile, IncomingFile, UploadStore
 
 _ENDING: Final = ".json"
 TAKE_OVER_SECONDS = 5.0
-"""How long a request waits for a file that another process writes."""
+"""The number of seconds for which a request waits for a file that another process writes."""
 
 
 class PartialUpload(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -33,13 +33,13 @@ class PartialUpload(Struct, frozen=True, kw_only=True, omit_defaults=True):
     length: int
     """The final size in bytes."""
     metadata: str
-    """As sent by the client."""
+    """The metadata as the client sent it."""
     name: str
     media_type: str
     expires: int
     """UNIX seconds."""
     doubtful: int | None = None
-    """Bytes beyond this size haven't been checked against their checksum."""
+    """The size beyond which bytes haven't been checked against their checksum."""
     path: str | None = None
     """The file's path once it is complete: an attachment's, or that of an export to import."""
     is_import: bool = False
@@ -64,8 +64,8 @@ class UploadInUse(Exception):
 
 
 class UploadPieces(ABC):
-    """The bytes received so far, open for more. Raises OSError and FilesUnavailable if there is
-    no room."""
+    """The bytes received so far, open for appending. Methods raise OSError and FilesUnavailable if
+    there is no room."""
 
     size: int
 
@@ -76,7 +76,8 @@ class UploadPieces(ABC):
 
     @abstractmethod
     async def begin(self, *, checked: bool) -> None:
-        """Bytes count as soon as they are appended, or at the `end` if they are `checked`."""
+        """Begin a request's bytes. They count as soon as they are appended, or, if they are
+        `checked`, at the `end`."""
 
     @abstractmethod
     async def append(self, piece: bytes) -> None:
@@ -98,14 +99,14 @@ class PartialUploads(ABC):
 
     @abstractmethod
     async def finish(self, partial: PartialUpload) -> None:
-        """Record that it is complete and an attachment."""
+        """Record that the upload is complete and an attachment."""
 
     @abstractmethod
     async def load(self, user_id: int, key: str) -> PartialUpload | None: ...
 
     @abstractmethod
     def opened(self, partial: PartialUpload) -> AbstractAsyncContextManager[UploadPieces | None]:
-        """Open the received bytes; None if it is complete. Raises UploadInUse."""
+        """Open the received bytes; None if it is complete. Raise UploadInUse."""
 
     @abstractmethod
     def whole(self, partial: PartialUpload) -> AbstractAsyncContextManager[ArrivedFile]:
@@ -162,7 +163,7 @@ class DiskPieces(UploadPieces):
         self._begun = self.size
         self._is_checked = checked
         if checked:
-            # If the server stops before, these bytes are discarded.
+            # If the server stops before that, these bytes are discarded.
             doubtful = msgspec.structs.replace(self._partial, doubtful=self._begun)
             await self._partials.save(doubtful)
 
@@ -192,8 +193,8 @@ class DiskPartialUploads(PartialUploads):
 
     def _begin(self, partial: PartialUpload) -> None:
         file_modes.directory(self._uploads.incoming)
-        place = self._uploads.incoming / partial.key
-        os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+        path = self._uploads.incoming / partial.key
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
         self._save(partial)
 
     async def finish(self, partial: PartialUpload) -> None:
@@ -204,10 +205,10 @@ class DiskPartialUploads(PartialUploads):
         await asyncio.to_thread(self._save, partial)
 
     def _save(self, partial: PartialUpload) -> None:
-        place = self._uploads.incoming / f"{partial.user_id}-{partial.key}{_ENDING}"
+        path = self._uploads.incoming / f"{partial.user_id}-{partial.key}{_ENDING}"
         content = msgspec.json.encode(partial)
-        draft = place.with_suffix(f".{secrets.token_hex(4)}")
-        replace(place, draft, lambda file: file.write(content))
+        draft = path.with_suffix(f".{secrets.token_hex(4)}")
+        replace(path, draft, lambda file: file.write(content))
 
     async def load(self, user_id: int, key: str) -> PartialUpload | None:
         return await asyncio.to_thread(self._load, user_id, key)
@@ -246,9 +247,9 @@ class DiskPartialUploads(PartialUploads):
 
     @contextlib.asynccontextmanager
     async def whole(self, partial: PartialUpload) -> AsyncIterator[ArrivedFile]:
-        place = self._uploads.incoming / partial.key
+        path = self._uploads.incoming / partial.key
         yield ArrivedFile(
-            partial.name, partial.media_type, partial.length, IncomingFile(partial.key, place)
+            partial.name, partial.media_type, partial.length, IncomingFile(partial.key, path)
         )
 
     async def delete(self, partial: PartialUpload) -> None:
@@ -316,7 +317,7 @@ class DiskPartialUploads(PartialUploads):
 async def _locked(descriptor: int) -> int:
     """Lock the file and return a ticket higher than those of earlier requests. If another process
     has it, ask for it (`UploadPieces.is_wanted`) and wait a little, because its connection may be
-    dead. Raises UploadInUse if it keeps the file or a later request asks for it.
+    dead. Raise UploadInUse if it keeps the file or a later request asks for it.
 
     The last ticket is the file's access time, which is otherwise unused. It grows by whole seconds,
     the smallest unit of some file systems. The random part distinguishes simultaneous requests.

@@ -1,4 +1,4 @@
-"""What the database has of one person besides records: queries in pages, and erasing it."""
+"""Personal data in the database outside the records: queries in pages, and erasing it."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -17,7 +17,7 @@ _PLACE: Final = f"messages.channel_id, messages.direct_id, {TOPIC_NAME}"
 
 
 class LinkedMessage(Struct, frozen=True):
-    """A message that something of the person's refers to, without its content."""
+    """A message that the person's data refers to, without its content."""
 
     id: int
     channel_id: int | None
@@ -141,7 +141,12 @@ def presence_of(connection: Connection, user_id: int) -> tuple[int, int] | None:
 def times_of(subscriptions: Iterable[Subscription], connection: Connection) -> dict[int, int]:
     """Return when the newest message up to each beginning and end of the subscriptions was sent
     (UNIX seconds), by message ID. IDs before the first message are left out."""
-    ids = {one for subscription in subscriptions for span in subscription.spans for one in span}
+    ids = {
+        message_id
+        for subscription in subscriptions
+        for span in subscription.spans
+        for message_id in span
+    }
     result: dict[int, int] = {}
     for message_id in ids - {None, 0}:
         rows = connection.query(
@@ -164,8 +169,8 @@ USAGE_TABLES: Final = {
 }
 """Tables with rows of a `user_id`, and a column that distinguishes them."""
 _WEBHOOKS: Final = {"webhook_journal": "id", "webhook_deliveries": "id", "webhook_lanes": "bot_id"}
-"""The same for a `bot_id`."""
-AT_ONCE: Final = 5000
+"""Tables with rows of a `bot_id`, and a column that distinguishes them."""
+BATCH_SIZE: Final = 5000
 """Rows per transaction, so that others can write in between."""
 
 
@@ -184,9 +189,9 @@ def _forget_samples(connection: Connection, key: str) -> None:
 
 
 def erase_rows(connection: Connection, user_id: int, bot_ids: Iterable[int]) -> bool:
-    """Delete up to `AT_ONCE` rows with traces of an erased person in each table: presence, usage,
-    flags, read state, queues, webhooks of their bots, and samples of imports. Return whether some
-    may be left."""
+    """Delete up to `BATCH_SIZE` rows with traces of an erased person in each table: presence,
+    usage, flags, read state, queues, webhooks of their bots, and samples of imports. Return whether
+    some may be left."""
     for key in (installation.IMPORT, installation.LIVE_IMPORT):
         _forget_samples(connection, key)
     targets = [(table, "user_id", column, user_id) for table, column in USAGE_TABLES.items()]
@@ -195,7 +200,7 @@ def erase_rows(connection: Connection, user_id: int, bot_ids: Iterable[int]) -> 
     is_more = False
     for table, owner, column, owner_id in targets:
         rows = connection.query(
-            f"SELECT {column} FROM {table} WHERE {owner} = ? ORDER BY {column} LIMIT {AT_ONCE}",
+            f"SELECT {column} FROM {table} WHERE {owner} = ? ORDER BY {column} LIMIT {BATCH_SIZE}",
             (owner_id,),
         )
         if rows:
@@ -203,5 +208,5 @@ def erase_rows(connection: Connection, user_id: int, bot_ids: Iterable[int]) -> 
                 f"DELETE FROM {table} WHERE {owner} = ? AND {column} >= ? AND {column} <= ?",
                 (owner_id, rows[0][0], rows[-1][0]),
             )
-        is_more = is_more or len(rows) == AT_ONCE
+        is_more = is_more or len(rows) == BATCH_SIZE
     return is_more

@@ -21,16 +21,17 @@ from tertulia.store.database import Row, TextRow
 _NAMED = 400
 """The most statements prepared on a connection."""
 _TOGETHER = 8
-"""The most rows inserted by one statement, because each number of rows is a statement to
-prepare."""
+_MANY_TOGETHER = 64
+"""The most rows inserted by one statement: up to 8, or 64 at a time if there are more. Each number
+of rows is a separate statement to prepare."""
 _INSERT = re.compile(
     r"(?P<begin>INSERT INTO \w+ \((?P<columns>[\w, ]+)\) VALUES )"
-    r"(?P<row>\((?:[^()]|\([^()]*\))+\))"
+    r"(?P<row>\((?:[^()]|\((?:[^()]|\([^()]*\))*\))+\))"
     r"(?P<end>(?: ON CONFLICT(?: \((?P<keys>[\w, ]+)\))? DO [^?]+)?)"
 )
 """A statement that inserts one row and returns nothing."""
 _NAME_LENGTH = 50
-"""How much of a statement its name shows. PostgreSQL keeps 63 bytes."""
+"""The number of characters of a statement that its name shows. PostgreSQL keeps 63 bytes."""
 
 
 _READERS: Mapping[int, Callable[[bytes], Any]] = {
@@ -41,7 +42,7 @@ _READERS: Mapping[int, Callable[[bytes], Any]] = {
     700: float,
     701: float,
 }
-"""How to decode text, by PostgreSQL's type numbers, which never change."""
+"""Functions that decode text, by PostgreSQL's type numbers, which never change."""
 
 
 class Statement(NamedTuple):
@@ -80,7 +81,7 @@ class QueryResult(NamedTuple):
 
 
 class Unencodable(Exception):
-    """A value has no text format here."""
+    """A value can't be encoded as text."""
 
 
 class PipelineTimeout(Exception):
@@ -94,15 +95,15 @@ class Pipeline:
         self._driver = connection
         self._names: dict[str, bytes] = {}
         self.carried_out = 0
-        """How many of the last statements are known to have run."""
+        """The number of the last statements that are known to have run."""
 
     async def exchange(
         self, statements: Sequence[EncodedStatement], patience: float
     ) -> list[QueryResult]:
-        """Send the statements and return their results once all have arrived. Raises the
-        driver's error for the first that failed, after which none ran, without `sqlstate` if the
-        connection is lost. Raises PipelineTimeout if nothing arrives for `patience` seconds.
-        After an exception the connection must be closed."""
+        """Send the statements and return their results once all have arrived. Raise the driver's
+        error for the first that failed, after which none ran, without `sqlstate` if the connection
+        is lost. Raise PipelineTimeout if nothing arrives for `patience` seconds. After an exception
+        the connection must be closed."""
         connection = self._driver.pgconn  # Replaced when the driver's connection is closed.
         expected = self._send(connection, statements)
         exchange = _Exchange(connection, expected, patience)
@@ -114,8 +115,8 @@ class Pipeline:
         return answers
 
     def _send(self, connection: PGconn, statements: Sequence[EncodedStatement]) -> list[bool]:
-        """Queue the statements. Returns whether each coming result belongs to one of them,
-        because preparing a statement has a result, too."""
+        """Queue the statements. Return whether each coming result belongs to one of them, because
+        preparing a statement has a result, too."""
         expected = list[bool]()
         connection.enter_pipeline_mode()
         for sql, values in statements:
@@ -154,7 +155,7 @@ class _Exchange:
         self._loop = asyncio.get_running_loop()
         self._done: asyncio.Future[list[QueryResult]] = self._loop.create_future()
         self.answers: list[QueryResult] = []
-        """Results so far."""
+        """The results received so far."""
         self._at = 0
         """The next expected result."""
         self._error: Exception | None = None
@@ -246,8 +247,11 @@ def grouped_inserts(sql: str, rows: Iterable[Sequence[Any]]) -> list[Statement]:
     if parts is None or len(rows) == 1:
         return [Statement(sql, row) for row in rows]
     result = []
-    for first in range(0, len(rows), _TOGETHER):
-        some = rows[first : first + _TOGETHER]
+    first = 0
+    while first < len(rows):
+        most = _MANY_TOGETHER if len(rows) - first >= _MANY_TOGETHER else _TOGETHER
+        some = rows[first : first + most]
+        first += most
         if parts.keys and len({tuple(row[: parts.keys]) for row in some}) < len(some):
             result += [Statement(sql, row) for row in some]
         else:
@@ -286,7 +290,7 @@ def _multiplied(parts: _Insertion, count: int) -> str:
 
 
 def encoded(statements: Iterable[Statement]) -> list[EncodedStatement]:
-    """Encode the statements. Raises Unencodable, and DataError for text that PostgreSQL can't
+    """Encode the statements. Raise Unencodable, and DataError for text that PostgreSQL can't
     store."""
     return [
         EncodedStatement(sql, [None if value is None else _encoded(value) for value in parameters])
@@ -314,7 +318,7 @@ def _numbered(sql: str) -> bytes:
 
 
 def _encoded(value: Any) -> bytes:
-    """Encode a value as text. Raises Unencodable, and DataError for text that PostgreSQL can't
+    """Encode a value as text. Raise Unencodable, and DataError for text that PostgreSQL can't
     store."""
     kind = type(value)
     if kind is str:

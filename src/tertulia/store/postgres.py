@@ -26,7 +26,7 @@ from tertulia.store.postgres_dialect import CHANNEL, DIALECT
 from tertulia.store.postgres_driver import ServerTimeout, connect
 
 _BRIEF = TimeLimits(statement=3, lock=3, idle=5)
-"""For connections that listen or notify."""
+"""The limits of connections that listen or notify."""
 _CONNECT = {
     "connect_timeout": "5",
     "keepalives": "1",
@@ -42,7 +42,8 @@ _SERVING = 0x7E27
 
 
 def _name_of_server() -> str:
-    """This process in the server's list of connections, where names are short."""
+    """Return the name of this process in the server's list of connections, where names are
+    short."""
     return f"tertulia, {this_process()}".encode()[:63].decode(errors="ignore")
 
 
@@ -82,36 +83,36 @@ class PostgresDatabase(Database):
             ) from error
 
     def backup_before_migration(self, version: int) -> None:
-        """Left to the operator."""
+        """Do nothing: backups are up to the operator."""
 
     def delete_copies(self, before: float | None = None) -> None:
-        """No copies are made."""
+        """Do nothing: no copies are made."""
 
     def give_back_space(self) -> bool:
-        return False  # Autovacuum does, by its own rules.
+        return False  # Autovacuum does that by its own rules.
 
     def forget_deleted_words(self, *, from_start: bool) -> bool:
         return False  # Autovacuum removes them with their rows.
 
     def empty_write_ahead_log(self) -> bool:
-        return True  # It is the operator's: archives and standbys need it.
+        return True  # The write-ahead log belongs to the operator, for archives and standbys.
 
     def watch(
         self,
         on_growth: Callable[[int | None], None],
         on_peer_message: Callable[[str], None],
-        on_told: Callable[[Sequence[str]], None] | None = None,
+        on_broadcast: Callable[[Sequence[str]], None] | None = None,
         hearing: NotificationReader | None = None,
     ) -> Callable[[], None]:
         return postgres_listener.watch(
-            lambda: self._connect(_BRIEF), on_growth, on_peer_message, on_told, hearing
+            lambda: self._connect(_BRIEF), on_growth, on_peer_message, on_broadcast, hearing
         )
 
     def require_in_place(self) -> None:
-        """A server can't be moved away."""
+        """Do nothing: a server can't be moved away."""
 
     def served(self) -> contextlib.AbstractContextManager[int | None]:
-        """Any number of servers may serve."""
+        """Do nothing: any number of servers can serve."""
         return contextlib.nullcontext()
 
     def servers(self) -> list[str]:
@@ -134,11 +135,11 @@ class PostgresDatabase(Database):
     def making_checkpoint(
         self, goes_on: Callable[[], bool]
     ) -> contextlib.AbstractContextManager[bool]:
-        """`Dialect.claim_checkpoint` takes the lock."""
+        """Do nothing: `Dialect.claim_checkpoint` takes the lock."""
         return contextlib.nullcontext(True)
 
     def tell_growth(self, seq: int) -> None:
-        """The commit itself notified."""
+        """Do nothing: the commit itself notified."""
 
     def send_to_peers(self, messages: Sequence[str]) -> None:
         try:
@@ -163,7 +164,7 @@ class PostgresDatabase(Database):
 
 
 _direct: set[str] = set()
-"""Servers found to keep a session per connection."""
+"""Servers that are known to keep a session per connection."""
 
 _POOLED = (
     "A connection pooler between this server and PostgreSQL uses a different session for"

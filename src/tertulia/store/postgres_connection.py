@@ -40,14 +40,14 @@ from tertulia.store.postgres_dialect import DIALECT
 from tertulia.store.postgres_driver import ServerTimeout, connect, drain, to_psycopg
 
 _WRITING_SESSION = {
-    # A commit's statements are always the same, so plan them once, and never compile them.
+    # A commit's statements are always the same, so they're planned once, and never compiled.
     "plan_cache_mode": "force_generic_plan",
     "jit": "off",
     "bytea_output": "hex",
 }
 _GRACE_SECONDS = 2
-"""The server stops statements at their limit. If it doesn't answer this long after, the
-connection is given up."""
+"""The server stops statements at their limit. If it doesn't answer within this many seconds after
+that, the connection is given up."""
 _SESSION = {
     "client_min_messages": "warning",
     # The default is for spinning disks, and makes searches for rare words scan all messages.
@@ -219,7 +219,7 @@ class PostgresConnection:
             try:
                 done = self.driver.execute("COMMIT").statusmessage
             except (errors.IdleInTransactionSessionTimeout, errors.TransactionTimeout):
-                raise  # That ended it before.
+                raise  # That already ended it.
             except (psycopg.Error, ServerTimeout) as error:
                 is_lost = self.driver.is_late or self.driver.closed
                 if is_lost or isinstance(error, _SHUT_DOWN):
@@ -320,7 +320,7 @@ class PostgresConnection:
             raise ConnectionLost("PostgreSQL: the transaction was rolled back")
 
     async def _exchanged(self, statements: Sequence[EncodedStatement]) -> list[QueryResult]:
-        """Run the statements. Raises the driver's errors and TimeLimitReached."""
+        """Run the statements. Raise the driver's errors and TimeLimitReached."""
         patience = self._limits.statement + _GRACE_SECONDS
         try:
             return await self._pipeline.exchange(statements, patience)
@@ -329,7 +329,7 @@ class PostgresConnection:
             raise TimeLimitReached("The database isn't responding.") from None
         except BaseException as error:
             if not isinstance(error, psycopg.Error) or error.sqlstate is None:
-                self.close()  # Its state is unknown.
+                self.close()  # The connection's state is unknown.
             raise
 
     def _require_transaction(self) -> None:

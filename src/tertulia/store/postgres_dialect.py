@@ -18,12 +18,10 @@ CHANNEL = (
 _CHUNK_BITS = 15
 _CHUNK = f"ARRAY[message_id >> {_CHUNK_BITS}]"
 SEARCHED = f"(words, (ARRAY[place]), ({_CHUNK}))"
-"""What the search index has of `message_search`."""
+"""The columns of `message_search` that the search index contains."""
 _FEW_PLACES = 32
 """For each hit, the search index compares up to this many places. More are compared by hash, in
 all hits."""
-_LAST_POSITION = 16383
-"""The largest word position in a tsvector."""
 _encoder: Final = msgspec.json.Encoder()
 """Many times as fast as `str` for thousands of numbers."""
 
@@ -51,7 +49,7 @@ class PostgresDialect(Dialect):
         "SELECT pg_advisory_lock(hashtext('tertulia checkpoint ' || current_schema()))",
     )
     tell_growth = f"SELECT pg_notify({CHANNEL}, ?) FROM installation WHERE key = 'channel'"
-    # No table may exist yet that could be locked.
+    # There may be no table yet that could be locked.
     begin_migration = (
         "BEGIN",
         "SELECT pg_advisory_xact_lock(hashtext('tertulia migrates ' || current_schema()))",
@@ -112,8 +110,8 @@ class PostgresDialect(Dialect):
         "CREATE INDEX topic_search_words ON topic_search USING gin (words)",
     )
     topic_search_insert = (
-        "INSERT INTO topic_search (topic_id, words) SELECT id, CAST(? AS tsvector)"
-        " FROM message_topics WHERE channel_id = ? AND key = ? ON CONFLICT DO NOTHING"
+        "INSERT INTO topic_search (words, topic_id) VALUES (CAST(? AS tsvector),"
+        " (SELECT id FROM message_topics WHERE channel_id = ? AND key = ?)) ON CONFLICT DO NOTHING"
     )
     topic_search_delete = (
         "DELETE FROM topic_search WHERE topic_id ="
@@ -176,10 +174,8 @@ class PostgresDialect(Dialect):
         return f"CAST(json_agg({column}) AS TEXT)"
 
     def search_row(self, message_id: int, words: Sequence[str], place: int) -> tuple[Any, ...]:
-        positions: dict[str, list[str]] = defaultdict(list)
-        for position, word in enumerate(words, 1):
-            positions[word].append(str(min(position, _LAST_POSITION)))
-        placed = " ".join(f"'{word}':{','.join(at)}" for word, at in positions.items())
+        # PostgreSQL sorts and joins them, and limits the positions.
+        placed = " ".join([f"'{word}':{position}" for position, word in enumerate(words, 1)])
         return message_id, placed, place
 
     def search_delete(self) -> str:

@@ -22,7 +22,7 @@ class DeadlineConnection(psycopg.Connection[Row]):
     """A connection whose waits end at a deadline."""
 
     ends = float("inf")
-    """By the monotonic clock."""
+    """The deadline, by the monotonic clock."""
     is_late = False
     """Whether a wait timed out, so the connection is unusable."""
 
@@ -40,7 +40,7 @@ def connect(conninfo: str) -> DeadlineConnection:
 
 
 def _until(gen: Generator[Any, Any, T], ends: float) -> Generator[Wait, Ready | int, T]:
-    """Run the driver's generator. Raises ServerTimeout when nothing is ready after the deadline."""
+    """Run the driver's generator. Raise ServerTimeout when nothing is ready after the deadline."""
     try:
         wanted = next(gen)
         while True:
@@ -54,7 +54,7 @@ def _until(gen: Generator[Any, Any, T], ends: float) -> Generator[Wait, Ready | 
 
 
 def drain(connection: PGconn) -> Generator[Wait, Ready, None]:
-    """The driver's steps until all results have arrived."""
+    """Yield the driver's steps until all results have arrived."""
     connection.flush()
     while True:
         connection.consume_input()

@@ -23,22 +23,22 @@ from tertulia.store.postgres_dialect import CHANNEL
 
 logger = logging.getLogger("tertulia.store")
 
-_TOLD_AT_ONCE = 100
-"""Broadcasts passed on together."""
+_BROADCAST_BATCH = 100
+"""The most broadcasts passed on together."""
 _HEARTBEAT_SECONDS = 5
-"""A listening connection is checked after this much silence."""
+"""The number of seconds of silence after which a listening connection is checked."""
 _RETRY_SECONDS = (0.2, 5.0)
-"""Between two attempts to listen: first, and at most."""
+"""Seconds between two attempts to listen: first, and at most."""
 
 
 def watch(
     connect: Callable[[], PostgresConnection],
     on_growth: Callable[[int | None], None],
     on_peer_message: Callable[[str], None],
-    on_told: Callable[[Sequence[str]], None] | None,
+    on_broadcast: Callable[[Sequence[str]], None] | None,
     hearing: NotificationReader | None,
 ) -> Callable[[], None]:
-    """Implements `Database.watch` on connections from `connect`."""
+    """Implement `Database.watch` on connections from `connect`."""
     stopping = threading.Event()
     stop, ring = socket.socketpair()
     is_away = False
@@ -50,11 +50,11 @@ def watch(
             if not are_told:
                 for payload in some:
                     heard(payload)
-            elif on_told is None:
+            elif on_broadcast is None:
                 on_growth(None)
             else:
-                while texts := list(islice(some, _TOLD_AT_ONCE)):
-                    on_told(texts)
+                while texts := list(islice(some, _BROADCAST_BATCH)):
+                    on_broadcast(texts)
 
     def heard(payload: str) -> None:
         nonlocal is_away, pause
@@ -75,7 +75,7 @@ def watch(
             try:
                 with contextlib.closing(connect()) as connection:
                     _listen(connection, _channel(connection), notified, stop, hearing)
-            except Exception as error:  # Whatever it is, it is tried again.
+            except Exception as error:  # Retry after any error.
                 if not is_away:
                     is_away = True
                     logger.warning(
@@ -90,7 +90,7 @@ def watch(
 
     def end() -> None:
         stopping.set()
-        ring.close()  # Which the other end can read.
+        ring.close()  # The other end of the socket becomes readable.
         thread.join()
         stop.close()
 
@@ -104,15 +104,17 @@ def _listen(
     stop: socket.socket,
     hearing: NotificationReader | None,
 ) -> None:
-    """Call `on_payloads` with the channel's notifications, batched as they arrive,
-    until `stop` is readable. The first call has an empty one, for those that came before. With a
-    `hearing`, later calls run on its loop, because a thread's turn costs more than handling
-    them."""
+    """Call `on_payloads` with the channel's notifications, batched as they arrive, until `stop` is
+    readable. The first call has an empty one, for notifications that came before.
+
+    With a `hearing`, later calls run on its loop, because switching threads costs more than
+    handling them.
+    """
     connection.run(f"LISTEN {pgsql.Identifier(channel).as_string()}")
     on_payloads([""])
 
     def notified(notification: psycopg.Notify) -> None:
-        # Arrived while this thread ran a statement.
+        # These arrived while this thread ran a statement.
         if hearing is None:
             on_payloads([notification.payload])
         else:
@@ -149,7 +151,7 @@ def _until_silent_on(
     on_payloads: Callable[[Sequence[str]], None],
     stop: socket.socket,
 ) -> bool:
-    """The same on the event loop, while this thread waits."""
+    """Do the same as `_until_silent` on the event loop, while this thread waits."""
     ended, end = socket.socketpair()
     failures: list[Exception] = []
     heard = time.monotonic()
@@ -177,7 +179,7 @@ def _until_silent_on(
                 if failures:
                     raise failures[0]
         finally:
-            # Only then may this thread use or close the connection.
+            # Only then can this thread use or close the connection.
             _on_loop(hearing.loop, hearing.detach)
     return False
 
@@ -185,7 +187,7 @@ def _until_silent_on(
 def _take_notifications(
     connection: PostgresConnection, on_payloads: Callable[[Sequence[str]], None]
 ) -> None:
-    """Pass on notifications that have arrived. Doesn't block."""
+    """Pass on notifications that have arrived, without blocking."""
     raw = connection.driver.pgconn
     payloads: list[str] = []
     with connection.translating:

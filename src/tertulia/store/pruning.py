@@ -20,13 +20,14 @@ from tertulia.store.codec import decode_entry, decode_record
 from tertulia.store.database import UPKEEP, Connection, Database
 
 ROWS: Final = 2000
-"""Rows per transaction, so that others can write in between."""
+"""The number of rows per transaction, so that others can write in between."""
 _AT: Final = "checkpoint"
 """The fact with the checkpoint's number and log entry."""
 _WAIT: Final = "erasures"
 """The fact with the time (UNIX seconds) since when erasures up to an entry wait for pruning."""
 _making: Final = threading.Lock()
-"""Held by the thread that makes a checkpoint, because two would delete each other's rows."""
+"""Held by the thread that makes a checkpoint, because two threads would delete each other's
+rows."""
 
 
 class PendingErasure(Struct, frozen=True):
@@ -40,8 +41,8 @@ class PendingErasure(Struct, frozen=True):
 
 
 def prune(connection: Connection, until: int, limit: int) -> bool:
-    """Delete up to `limit` of the oldest entries, up to `until`. Returns whether there are more.
-    The log stays without gaps."""
+    """Delete up to `limit` of the oldest entries, up to `until`. Return whether there are more. The
+    log stays without gaps."""
     ((first,),) = connection.query("SELECT MIN(seq) FROM log")
     if first is None or first > until:
         return False
@@ -51,11 +52,11 @@ def prune(connection: Connection, until: int, limit: int) -> bool:
     return bool(last < until)
 
 
-def first_since(connection: Connection, moment: float, after: int, until: int) -> int | None:
+def first_since(connection: Connection, timestamp: float, after: int, until: int) -> int | None:
     """Return the first entry with `after` < seq <= `until` that isn't older than a UNIX time.
     (Times can go back.)"""
     ((result,),) = connection.query(
-        "SELECT MIN(seq) FROM log WHERE seq > ? AND seq <= ? AND at >= ?", (after, until, moment)
+        "SELECT MIN(seq) FROM log WHERE seq > ? AND seq <= ? AND at >= ?", (after, until, timestamp)
     )
     return None if result is None else int(result)
 
@@ -75,8 +76,8 @@ def erasures(connection: Connection, after: int, until: int) -> list[PendingEras
 
 
 def wait(connection: Connection) -> tuple[float, int] | None:
-    """Return since when (UNIX seconds) erasures wait for pruning, and up to which entry, or
-    None."""
+    """Return the time since when (UNIX seconds) erasures wait for pruning, and their last entry;
+    None if none wait."""
     fact = installation.value(connection, _WAIT)
     if fact is None:
         return None
@@ -115,9 +116,9 @@ def make_checkpoint(
     *,
     until: int | None = None,
 ) -> None:
-    """Replace the checkpoint with the current tables; with `until`, only if it is older than
-    that entry. Others can write in the meantime. Stops without effect once `goes_on` returns
-    False. Raises DatabaseUnavailable if another process takes too long."""
+    """Replace the checkpoint with the current tables; with `until`, only if it is older than that
+    entry. Others can write in the meantime. Stops without effect once `goes_on` returns False.
+    Raise DatabaseUnavailable if another process takes too long."""
     while not _making.acquire(timeout=1):
         if not goes_on():
             return
@@ -139,7 +140,7 @@ def _make_checkpoint(database: Database, goes_on: Callable[[], bool], until: int
         ((seq,),) = source.query("SELECT seq FROM head WHERE id = 1")
         before, made_at = _current(source)
         number = before + 1
-        # The rows of an attempt that did not finish.
+        # Delete the rows of an attempt that didn't finish.
         _delete(target, "number <> ?", before)
         if until is not None and made_at >= until:
             return
@@ -187,7 +188,8 @@ def _delete(connection: Connection, condition: str, number: int) -> None:
 
 
 def _in_transaction(connection: Connection, function: Callable[[], Any]) -> None:
-    """Call the function in a transaction, and then leave the database to others for as long."""
+    """Call the function in a transaction, and then pause for as long as that took, so that others
+    can use the database."""
     began = time.monotonic()
     connection.run("BEGIN IMMEDIATE" if connection.dialect.name == "sqlite" else "BEGIN")
     try:

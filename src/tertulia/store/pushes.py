@@ -1,6 +1,6 @@
 """Push notifications, pending and shown: a row for each subscription and conversation.
 
-Each subscription has a queue of its own (`lanes.DEVICES`). A row stays after it was pushed, so that
+Each subscription has its own queue (`lanes.DEVICES`). A row stays after it was pushed, so that
 it can be withdrawn when the messages are read elsewhere.
 """
 
@@ -19,17 +19,18 @@ MAX_CONVERSATIONS: Final = 50
 MAX_MESSAGES: Final = 20
 """The newest messages per conversation."""
 _COLUMNS: Final = "conversation, user_id, wanted, version, asked_at, message_ids"
+_ALL: Final = f"subscription_id, {_COLUMNS}, shown_to"
 
 
 class PushAction(StrEnum):
-    """What to do about a conversation."""
+    """The action that is due for a conversation."""
 
     SHOW = "show"
     SHOWN = "shown"
-    """Nothing, because it was pushed."""
+    """Nothing, because it's already shown."""
     TAKE_BACK = "take back"
     SHOW_AGAIN = "show again"
-    """Replace what is shown."""
+    """Replace the notification that is shown."""
 
 
 class Push(Struct, frozen=True, kw_only=True):
@@ -45,6 +46,8 @@ class Push(Struct, frozen=True, kw_only=True):
     """UNIX seconds."""
     message_ids: tuple[int, ...]
     """Ascending."""
+    shown_to: int
+    """The newest message that was pushed; 0 if none was."""
 
 
 class LeasedPushes(Struct, frozen=True, kw_only=True):
@@ -52,7 +55,7 @@ class LeasedPushes(Struct, frozen=True, kw_only=True):
 
     lease: Lease
     pushes: tuple[Push, ...]
-    """All of the subscription, including those that are shown."""
+    """All of the subscription's pushes, including those that are shown."""
 
 
 def request(
@@ -71,7 +74,7 @@ def request(
     )
     if wanted is PushAction.SHOW and any(before != PushAction.SHOW for before, _ in rows):
         wanted = PushAction.SHOW_AGAIN
-    ids = {*message_ids, *(one for before, told in rows for one in _ids(told))}
+    ids = {*message_ids, *(message_id for before, sent in rows for message_id in _ids(sent))}
     connection.run(
         f"INSERT INTO pushes (subscription_id, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (subscription_id, conversation) DO UPDATE SET user_id = excluded.user_id,"
@@ -111,7 +114,7 @@ def _drop_excess(connection: Connection, subscription_id: int) -> None:
 def lease(
     connection: Connection, now: float, lease_seconds: float, subscription_ids: Iterable[int]
 ) -> list[LeasedPushes]:
-    """Lease those of the subscriptions that are due."""
+    """Lease the subscriptions that are due."""
     return [
         LeasedPushes(lease=lease, pushes=tuple(pushes_of(connection, lease.receiver_id)))
         for lease in DEVICES.lease(connection, now, lease_seconds, subscription_ids)
@@ -137,6 +140,16 @@ def finish(
         [
             (PushAction.SHOWN.value, push.subscription_id, push.conversation, push.version)
             for push in shown
+        ],
+    )
+    # A newer request was merged with the pushed messages, which aren't pushed again.
+    connection.run_many(
+        "UPDATE pushes SET shown_to = ?"
+        " WHERE subscription_id = ? AND conversation = ? AND shown_to < ?",
+        [
+            (push.message_ids[-1], push.subscription_id, push.conversation, push.message_ids[-1])
+            for push in shown
+            if push.message_ids
         ],
     )
     connection.run_many(
@@ -172,8 +185,7 @@ def subscription_ids(connection: Connection) -> list[int]:
 def pushes_of(connection: Connection, subscription_id: int) -> list[Push]:
     """Return a subscription's pushes, oldest first."""
     rows = connection.query(
-        f"SELECT subscription_id, {_COLUMNS} FROM pushes WHERE subscription_id = ?"
-        " ORDER BY asked_at, conversation",
+        f"SELECT {_ALL} FROM pushes WHERE subscription_id = ? ORDER BY asked_at, conversation",
         (subscription_id,),
     )
     return [_push(row) for row in rows]
@@ -183,7 +195,7 @@ def shown_to(connection: Connection, user_ids: Iterable[int]) -> list[Push]:
     pushes: list[Push] = []
     for user_id in sorted(user_ids):
         rows = connection.query(
-            f"SELECT subscription_id, {_COLUMNS} FROM pushes WHERE user_id = ? AND wanted = ?",
+            f"SELECT {_ALL} FROM pushes WHERE user_id = ? AND wanted = ?",
             (user_id, PushAction.SHOWN.value),
         )
         pushes += [_push(row) for row in rows]
@@ -192,7 +204,7 @@ def shown_to(connection: Connection, user_ids: Iterable[int]) -> list[Push]:
 
 def all_shown(connection: Connection) -> list[Push]:
     rows = connection.query(
-        f"SELECT subscription_id, {_COLUMNS} FROM pushes WHERE wanted = ?",
+        f"SELECT {_ALL} FROM pushes WHERE wanted = ?",
         (PushAction.SHOWN.value,),
     )
     return [_push(row) for row in rows]
@@ -201,8 +213,8 @@ def all_shown(connection: Connection) -> list[Push]:
 def statuses(
     connection: Connection, subscription_ids: Iterable[int]
 ) -> dict[int, tuple[float, str]]:
-    """Return when each was last pushed to (UNIX seconds, 0 for never) and why the last push failed,
-    or ""."""
+    """Return when each subscription was last pushed to (UNIX seconds, 0 for never), and why the
+    last push failed, or ""."""
     statuses: dict[int, tuple[float, str]] = {}
     for subscription_id in subscription_ids:
         for pushed_at, trouble in connection.query(
@@ -214,7 +226,7 @@ def statuses(
 
 
 def retract(connection: Connection, shown: Iterable[Push], at: float) -> int:
-    """Withdraw those that are still shown. Returns their number."""
+    """Withdraw the pushes that are still shown. Return their number."""
     count = 0
     for push in shown:
         key = (push.subscription_id, push.conversation, push.version)
@@ -241,7 +253,7 @@ def _ids(text: object) -> tuple[int, ...]:
 
 
 def _push(row: Row) -> Push:
-    subscription_id, conversation, user_id, wanted, version, asked_at, message_ids = row
+    subscription_id, conversation, user_id, wanted, version, asked_at, message_ids, to = row
     return Push(
         subscription_id=int(subscription_id),
         conversation=str(conversation),
@@ -250,4 +262,5 @@ def _push(row: Row) -> Push:
         version=str(version),
         asked_at=float(asked_at),
         message_ids=_ids(message_ids),
+        shown_to=int(to),
     )

@@ -7,10 +7,12 @@ import msgspec
 from msgspec import Struct
 from pyroaring import BitMap
 
+from tertulia.model.change import Change
+from tertulia.model.changes import Entry
 from tertulia.model.messages import Message
 from tertulia.model.nouns import NOUNS
 from tertulia.model.queues import QueueRecord
-from tertulia.store.codec import MESSAGE_COLUMNS, OF_TOPIC, decode_record, message_of
+from tertulia.store.codec import MESSAGE_COLUMNS, OF_TOPIC, decode_entry, decode_record, message_of
 from tertulia.store.database import Connection
 from tertulia.store.notes import PresenceSeen
 
@@ -30,7 +32,7 @@ def records_of(connection: Connection, table: str) -> list[Any]:
 
 
 def messages(connection: Connection, ids: Sequence[int], *, texts: bool = True) -> list[Message]:
-    """Return those messages that exist, ascending, with or without their texts."""
+    """Return the messages that exist, ascending, with or without their texts."""
     dialect = connection.dialect
     columns = MESSAGE_COLUMNS
     if not texts:
@@ -62,7 +64,7 @@ def pages_of_messages(connection: Connection, limit: int) -> Iterator[list[Messa
 def places_between(
     connection: Connection, after: int, until: int, most: int
 ) -> list[tuple[int, int | None, int | None]]:
-    """Return up to that many messages with after < id <= until, ascending: their IDs, channels, and
+    """Return up to `most` messages with after < id <= until, ascending: their IDs, channels, and
     direct conversations."""
     return list(
         connection.query(
@@ -135,7 +137,7 @@ def before_in_conversation(connection: Connection, message: Message, limit: int)
 class ChannelIds(Struct):
     all: BitMap
     topics: dict[str, BitMap]
-    """By topic key, those with the newest messages last."""
+    """Messages by topic key. The topics with the newest messages come last."""
     wildcards: BitMap
     """Messages that mention everyone."""
 
@@ -144,7 +146,7 @@ def channel_messages(connection: Connection, channel_ids: Sequence[int]) -> dict
     """Return all message IDs of each channel."""
     result = {channel_id: ChannelIds(BitMap(), {}, BitMap()) for channel_id in channel_ids}
     dialect = connection.dialect
-    # An index covers the columns: no row of `messages` is read.
+    # An index covers the columns, so no row of `messages` is read.
     for channel_id, key, ids in connection.query(
         "SELECT topics.channel_id, topics.key,"
         f" (SELECT {dialect.collected('id')} FROM messages WHERE topic_id = topics.id)"
@@ -181,10 +183,10 @@ def direct_messages(connection: Connection, direct_ids: Sequence[int]) -> dict[i
     return {direct_id: result.get(direct_id, BitMap()) for direct_id in direct_ids}
 
 
-def first_at_or_after(connection: Connection, moment: float) -> int | None:
+def first_at_or_after(connection: Connection, timestamp: float) -> int | None:
     """Return the oldest message sent at or after a UNIX time."""
     rows = connection.query(
-        "SELECT id FROM messages WHERE sent_at >= ? ORDER BY sent_at, id LIMIT 1", (moment,)
+        "SELECT id FROM messages WHERE sent_at >= ? ORDER BY sent_at, id LIMIT 1", (timestamp,)
     )
     return rows[0][0] if rows else None
 
@@ -229,3 +231,17 @@ def users_since(connection: Connection, day: int) -> int:
     """Return the number of users who were active on or after a day of UNIX time."""
     rows = connection.query("SELECT COUNT(DISTINCT user_id) FROM usage_days WHERE day >= ?", (day,))
     return int(rows[0][0])
+
+
+def recent_of(connection: Connection, kinds: Iterable[type[Change]], entries: int) -> list[Entry]:
+    """Return the changes of these kinds, which have no texts, among the newest `entries`."""
+    tags = [f'{{"type":"{kind.__struct_config__.tag}"%' for kind in kinds]
+    return [
+        decode_entry(*row)
+        for row in connection.query(
+            "SELECT seq, at, actor_id, change FROM log"
+            " WHERE seq > (SELECT seq FROM head WHERE id = 1) - ?"
+            f" AND ({' OR '.join(['change LIKE ?'] * len(tags))}) ORDER BY seq",
+            (entries, *tags),
+        )
+    ]

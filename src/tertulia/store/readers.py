@@ -37,24 +37,24 @@ logger = logging.getLogger("tertulia.store")
 T = TypeVar("T")
 
 MOST_READS = 500
-"""Reads that may wait or run at the same time. Further reads are refused."""
+"""The most reads that can wait or run at the same time. Further reads are refused."""
 SHARES = 8
-"""A person may use one part in this many of the remaining room, and the server as much as that
-leaves, so it takes dozens of people to fill it."""
+"""A person can use one part in this many of the remaining room, and the server as much as that
+leaves. So it takes dozens of people to fill it."""
 MOST_SEARCHES = 6
-"""Searches of one person that may wait or run at the same time. One runs at a time."""
+"""The most searches of one person that can wait or run at the same time. One runs at a time."""
 SEARCH_SECONDS = 1.0
-"""How long a search may run."""
+"""The time limit of a search in seconds."""
 SEARCH_WAIT_SECONDS = 5.0
-"""How long a search may wait for its turn."""
+"""The number of seconds that a search can wait for its turn."""
 QUIET_SECONDS = 10
-"""Between two log lines about failed reads."""
+"""Seconds between two log lines about failed reads."""
 GRACE_SECONDS = 3
-"""When a read that exceeded its limit without ending is given up."""
+"""The number of seconds after its limit at which a read that hasn't ended is given up."""
 
 Person = int | str | None
-"""An account's ID, the network of a client without an account, the name of work for several
-people, or None for the server itself."""
+"""The person that a read counts for: an account's ID, the network of a client without an account,
+the name of work for several people, or None for the server itself."""
 
 
 class Requester(Struct, frozen=True):
@@ -92,17 +92,17 @@ class _Read:
         self.asker = asker
         self.is_search = is_search
         self.ends = time.monotonic() + seconds
-        """When it is to end, by `time.monotonic`; of a search that waits, when it is to begin."""
+        """The time limit of a read, or, while a search waits, the time by which it must begin; by
+        `time.monotonic`."""
         self.has_turn = False
         self.turn: asyncio.Future[None] | None = None
-        """Done when a thread is free for it; None if it never had to wait."""
+        """Done when a thread is free for the read; None if it never had to wait."""
         self.is_over = False
         """Whether nobody waits for the result anymore."""
 
     def is_given_up(self) -> bool:
-        """Whether the result is of no use. May be called from any thread.
-
-        A read that isn't a search ends soon by itself, and others may wait for what it finds."""
+        """Whether nobody needs the result. Can be called from any thread. A read that isn't a
+        search counts as needed, because it ends soon and others may wait for its result."""
         if self.is_over or (self.turn is not None and self.turn.cancelled()):
             return True
         return self.is_search and self.asker.is_gone()
@@ -112,16 +112,17 @@ class _Line:
     """The reads of one person that share a limit."""
 
     def __init__(self, key: tuple[Person, bool], shared: int) -> None:
-        """`shared` is how many threads one person may use at the same time."""
+        """Create a queue. `shared` is the number of threads that one person can use at the same
+        time."""
         self.key = key
-        """The person, and whether these are searches."""
+        """The person, and whether these reads are searches."""
         person, self.is_search = key
         self.is_of_server = person is None
         self.is_search_of_stranger = self.is_search and isinstance(person, str)
         self.is_slow = self.is_search or self.is_of_server
         """Whether its reads may take long, so that they must leave a thread to others."""
-        self.at_once = 1 if self.is_slow else shared
-        """How many of its reads may run at the same time."""
+        self.max_concurrent = 1 if self.is_slow else shared
+        """The most of its reads that can run at the same time."""
         self.waiting: deque[_Read] = deque()
         self.running = 0
 
@@ -130,7 +131,7 @@ class _Line:
         return len(self.waiting) + self.running
 
     def most(self, room: int) -> int:
-        """Return how many of its reads may wait or run if there is room for `room` more."""
+        """Return how many of its reads can wait or run if there is room for `room` more."""
         if self.is_of_server:
             return room
         share = max(room // SHARES, 1)
@@ -138,19 +139,19 @@ class _Line:
 
 
 class Readers:
-    """The threads, and the lines of reads that wait for them. To be used on the event loop."""
+    """The threads, and the queues of reads that wait for them. Used on the event loop."""
 
     def __init__(self, database: Database, threads: int, name: str) -> None:
         self._database = database
         self._threads = Threads(threads, name)
         self._idle = threads
-        """Threads that have nothing to do."""
+        """The number of idle threads."""
         self._shared = max(threads - 1, 1)
-        """How many threads one line may use, and how many all slow lines may use together."""
+        """The most threads that one queue can use, and that all slow queues can use together."""
         self._slow_running = 0
         self._strangers_searching = 0
         self._lines: dict[tuple[Person, bool], _Line] = {}
-        """In the order of their turns."""
+        """The queues, in the order of their turns."""
         self._local = threading.local()
         """Each thread's connection."""
         self._slots: list[ConnectionSlot] = []
@@ -158,11 +159,12 @@ class Readers:
         self._quiet_until = 0.0
 
     async def read(self, function: Callable[[Connection], T], seconds: float) -> T:
-        """Run the function in a thread, on a connection that sees one moment of the database
-        throughout, and again if the connection was lost.
+        """Run the function in a thread, on a connection that sees one snapshot of the database, and
+        again if the connection was lost.
 
-        Raises DatabaseUnavailable if it hasn't ended after `seconds`, including the time that it
-        waits for a thread, or if too many reads wait; TooOften if too many of one person do."""
+        Raise DatabaseUnavailable if it hasn't ended after `seconds`, including the time that it
+        waits for a thread, or if too many reads wait; TooOften if one person has too many.
+        """
         read = _Read(current_requester.get(), seconds, is_search=False)
         try:
             return await self._read(read, function)
@@ -171,10 +173,9 @@ class Readers:
             raise
 
     async def search(self, function: Callable[[Connection], T]) -> T:
-        """Do the same for a function whose work grows with what is stored.
-
-        Raises Unavailable if its turn hasn't come after `SEARCH_WAIT_SECONDS`, and SearchTooSlow
-        if it hasn't ended `SEARCH_SECONDS` after it began."""
+        """Run a function whose work grows with the stored data, as `read` does. Raise Unavailable
+        if its turn hasn't come after `SEARCH_WAIT_SECONDS`, and SearchTooSlow if it hasn't ended
+        `SEARCH_SECONDS` after it began."""
         read = _Read(current_requester.get(), SEARCH_WAIT_SECONDS, is_search=True)
         try:
             return await self._read(read, function)
@@ -221,7 +222,7 @@ class Readers:
             raise
 
     def _note(self, error: DatabaseUnavailable) -> None:
-        """Log what went wrong, at most once per `QUIET_SECONDS`."""
+        """Log the error, at most once per `QUIET_SECONDS`."""
         if time.monotonic() > self._quiet_until:
             self._quiet_until = time.monotonic() + QUIET_SECONDS
             logger.warning("a read of the database failed", extra={"fields": {"reason": error}})
@@ -229,8 +230,8 @@ class Readers:
     # Turns
 
     def _line(self, read: _Read, room: int) -> _Line:
-        """Return the line that the read belongs to, without reads that were given up if it's full
-        for a server that has room for `room` more reads."""
+        """Return the queue that the read belongs to. If it's full for a server with room for `room`
+        more reads, remove reads that were given up."""
         key = read.asker.person, read.is_search
         line = self._lines.get(key)
         if line is None:
@@ -240,7 +241,7 @@ class Readers:
         return line
 
     async def _turn(self, line: _Line, read: _Read) -> None:
-        """Wait until a thread is free for the read, which then has it. `_end` must follow."""
+        """Wait until a thread is free, and reserve it for the read. `_end` must follow."""
         line.waiting.append(read)
         self._give_turns()
         if read.has_turn:
@@ -250,7 +251,7 @@ class Readers:
             async with asyncio.timeout(read.ends - time.monotonic()):
                 await read.turn
         except BaseException as error:
-            if read.has_turn:  # It came at the same moment.
+            if read.has_turn:  # The turn came at the same moment.
                 self._end(line)
             else:
                 if read in line.waiting:
@@ -261,12 +262,12 @@ class Readers:
             raise
 
     def _give_turns(self) -> None:
-        """Let the threads that are idle begin what waits, one line after the other."""
+        """Start waiting reads on idle threads, one queue after the other."""
         while self._idle:
             line = next(filter(self._may_begin, self._lines.values()), None)
             if line is None:
                 return
-            # The others come first from now on.
+            # The other queues come first from now on.
             self._lines[line.key] = self._lines.pop(line.key)
             self._drop_given_up(line)
             if line.waiting:
@@ -285,10 +286,10 @@ class Readers:
         # One person can come from many networks.
         if line.is_search_of_stranger and self._strangers_searching:
             return False
-        return bool(line.waiting) and line.running < line.at_once
+        return bool(line.waiting) and line.running < line.max_concurrent
 
     def _end(self, line: _Line) -> None:
-        """The thread that a read of the line had is idle again."""
+        """Mark the thread that a read of the queue had as idle again."""
         self._idle += 1
         self._slow_running -= line.is_slow
         self._strangers_searching -= line.is_search_of_stranger
@@ -297,18 +298,18 @@ class Readers:
         self._forget_unused(line)
 
     def _drop_given_up(self, line: _Line) -> None:
-        """Take reads out of the line that nobody waits for anymore."""
+        """Remove reads from the queue whose results nobody waits for."""
         for read in [read for read in line.waiting if read.is_given_up()]:
             line.waiting.remove(read)
             if read.turn is not None and not read.turn.done():
                 read.turn.set_exception(_gone())
 
     def _forget_unused(self, line: _Line) -> None:
-        # (Under its key there may be another one by now.)
+        # (Another queue may have its key by now.)
         if not line.size and self._lines.get(line.key) is line:
             del self._lines[line.key]
 
-    # In a thread
+    # Running in a thread
 
     def _in_thread(self, function: Callable[[Connection], T], read: _Read) -> T:
         try:
@@ -334,8 +335,8 @@ class Readers:
     def _end_failed(
         self, slot: ConnectionSlot, connection: Connection, error: BaseException
     ) -> None:
-        """End a transaction that raised an error. The connection is kept with what it has cached,
-        unless it may be what broke."""
+        """End a transaction that raised an error. The connection is kept with its caches, unless it
+        may be broken."""
         if isinstance(error, Refused | TimeLimitReached):
             with suppress(Exception):
                 connection.rollback()
@@ -351,7 +352,7 @@ class Readers:
         return slot
 
     def close(self) -> None:
-        """End the threads, when they have ended what they do, and the connections."""
+        """End the threads, once they have finished their work, and the connections."""
         self._threads.close()
         for slot in self._slots:
             slot.drop()

@@ -12,7 +12,7 @@ from msgspec import Struct
 from tertulia.model.site_addresses import site
 
 DISK: Final = "disk"
-"""The directory `files` in the data directory."""
+"""The setting for the directory `files` in the data directory."""
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _REGION: Final = re.compile(r"[a-z0-9-]{1,64}")
 _PREFIX: Final = re.compile(r"[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*")
@@ -26,7 +26,7 @@ class S3Address(Struct, frozen=True, kw_only=True):
 
     bucket: str
     prefix: str
-    """Precedes all paths. May be empty."""
+    """The prefix of all paths; may be empty."""
     region: str
     endpoint: str
     """The service's URL, or "" for Amazon's in the region."""
@@ -51,7 +51,7 @@ class S3Address(Struct, frozen=True, kw_only=True):
 
 
 def s3_address(url: str) -> S3Address | None:
-    """Parse a setting. Returns None for the disk. Raises ValueError with a sentence for the
+    """Parse a setting. Return None for the disk. Raise ValueError with a sentence for the
     operator."""
     if url in {"", DISK}:
         return None
@@ -119,8 +119,8 @@ def _endpoint(text: str) -> str:
 
 ALGORITHM: Final = "AWS4-HMAC-SHA256"
 WINDOW_SECONDS: Final = 300
-"""URLs made within a window are equal, so that browsers can cache the file. Each works for one
-to two windows."""
+"""The length of a window in seconds. URLs made within a window are equal, so that browsers can
+cache the file. Each works for one to two windows."""
 _STAMP: Final = "%Y%m%dT%H%M%SZ"
 
 

@@ -61,7 +61,7 @@ def migrate(
     that a failure changes nothing. Concurrent processes wait for the first. If no node of an older
     version is alive, this includes `settle`.
 
-    SQLite databases are copied first. Raises NewerDatabase if the database is too new, and
+    SQLite databases are copied first. Raise NewerDatabase if the database is too new, and
     DatabaseError if it must change while another process serves, unless that is allowed with
     `beside_servers`.
     """
@@ -112,7 +112,7 @@ def settle(database: Database, report: Report) -> None:
 
 @contextlib.contextmanager
 def _migrating(database: Database) -> Iterator[Connection]:
-    """A transaction that no other migration can enter."""
+    """Open a transaction that no other migration can enter."""
     with contextlib.closing(database.connect(readonly=False, limits=MIGRATING)) as connection:
         for statement in database.dialect.begin_migration:
             connection.run(statement)
@@ -120,7 +120,9 @@ def _migrating(database: Database) -> Iterator[Connection]:
             yield connection
             connection.commit()
         except BaseException:
-            with contextlib.suppress(Exception):  # Nothing to roll back without a transaction.
+            with contextlib.suppress(
+                Exception
+            ):  # There is nothing to roll back without a transaction.
                 connection.run("ROLLBACK")
             raise
 

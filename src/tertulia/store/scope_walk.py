@@ -1,4 +1,4 @@
-"""Walking through the messages of a narrow without text, away from an anchor."""
+"""Walking through the messages that match a narrow without text, away from an anchor."""
 
 from collections.abc import Sequence
 
@@ -46,7 +46,7 @@ class ScopeWalk:
         self.is_back = comparison == "<"
         self.order = "DESC" if self.is_back else "ASC"
         self.last_id = anchor
-        """The walk has reached this ID."""
+        """The ID that the walk has reached."""
         self._newest = newest
         self.where = narrow_condition(connection, search.scope, terms)
         self._places = places(search.scope)
@@ -73,7 +73,7 @@ class ScopeWalk:
 
     @property
     def newest(self) -> int:
-        """The newest message of all."""
+        """The ID of the newest message."""
         if self._newest is None:
             ((newest,),) = self._connection.query("SELECT MAX(id) FROM messages")
             self._newest = newest or 0
@@ -89,7 +89,7 @@ class ScopeWalk:
             self.last_id = min(self.last_id, self.newest + 1)
 
     def next(self, limit: int) -> list[Message]:
-        """Return the next messages, and go on to the last of them."""
+        """Return the next messages, and advance to the last of them."""
         some = self._next(limit)
         if some:
             self.last_id = some[-1].id

@@ -1,4 +1,4 @@
-"""The messages that the search index names for the words of a search."""
+"""Messages that the search index returns for the words of a search."""
 
 from collections import defaultdict
 
@@ -17,7 +17,7 @@ from tertulia.store.scope_walk import ScopeWalk
 _ids_decoder = msgspec.json.Decoder(list[int])
 
 LONGEST_STEP = 100_000
-"""Hits that one lookup names. They are read in steps of `MOST_ROWS`."""
+"""The most hits that one lookup returns. They are read in steps of `MOST_ROWS`."""
 
 MOST_ROWS = 2000
 """Messages read in one step, because other threads wait for it."""
@@ -48,9 +48,10 @@ class SearchHits:
         """Whether the next lookup returns all of a topic whose name has some phrases. If most of
         it has the others, too, that is less than all messages with these."""
         self._left: list[int] = []
-        """The next hits that the last lookup named, nearest first."""
+        """The remaining hits of the last lookup, nearest first."""
         self._end: int | None = None
-        """No other hits are before this ID. None if the last lookup named as many as it could."""
+        """The ID before which there are no other hits; None if the last lookup returned as many as
+        it could."""
         self._is_last = False
         """Whether no hits follow those."""
         self._chunks = _FIRST_CHUNKS
@@ -59,16 +60,18 @@ class SearchHits:
 
     @property
     def is_named(self) -> bool:
-        """Whether the next hits are known."""
+        """Whether the next hits are already looked up."""
         return bool(self._left)
 
     def read(self, size: int, enough: int) -> tuple[int, list[Message], bool]:
         """Read up to `enough` messages from the next hits, or a lookup of `size` hits. Many are
-        named at a time, because each lookup may find all hits again. Returns how many hits were
+        named at a time, because each lookup may find all hits again. Return how many hits were
         passed, the messages that fit the narrow, and whether these were the last."""
         connection, walk = self._connection, self._walk
         self.is_begun = True
-        left = [one for one in self._left if (one < walk.last_id) is walk.is_back]
+        left = [
+            message_id for message_id in self._left if (message_id < walk.last_id) is walk.is_back
+        ]
         if not left and not self._is_last:
             left = self._named(size)
         some = left[:MOST_ROWS]
@@ -128,7 +131,9 @@ class SearchHits:
         places = sorted([*scope.every_channel, *(-direct_id for direct_id in scope.direct_ids)])
         lookup = Lookup(self.phrases, walk.comparison, walk.last_id, chunks, places, among)
         queries = [dialect.search_hits(lookup)]
-        longest = 1 << (size - 1).bit_length()  # Few distinct sizes: each is a statement.
+        longest = (
+            1 << (size - 1).bit_length()
+        )  # Use few distinct sizes, because each is a statement to prepare.
         for topic_ids, rest in self._topics_with(self.phrases):
             if rest and not self.is_whole_topic:
                 hits, values = dialect.search_hits(replace(lookup, phrases=rest))
@@ -179,6 +184,8 @@ class SearchHits:
             for topic_id in self._topics[phrase]:
                 phrases_of[topic_id].add(phrase)
         alike: dict[tuple[Phrase, ...], list[int]] = defaultdict(list)
-        for topic_id, own in phrases_of.items():
-            alike[tuple(phrase for phrase in phrases if phrase not in own)].append(topic_id)
+        for topic_id, topic_phrases in phrases_of.items():
+            alike[tuple(phrase for phrase in phrases if phrase not in topic_phrases)].append(
+                topic_id
+            )
         return [(topic_ids, rest) for rest, topic_ids in alike.items()]

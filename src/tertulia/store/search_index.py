@@ -65,11 +65,17 @@ def add_all(connection: Connection, report: Callable[[str], None]) -> None:
         connection.run(statement)
 
 
-def add_topic(connection: Connection, channel_id: int, key: str) -> None:
-    """Add a topic unless the index has it. The words of its key are those of all spellings."""
+def add_topics(connection: Connection, places: Iterable[tuple[int, str]]) -> None:
+    """Add topics, each with its channel and key, unless the index has them. The words of a topic's
+    key are those of all spellings."""
     dialect = connection.dialect
-    words = dialect.search_row(0, words_of(key), 0)[1]
-    connection.run(dialect.topic_search_insert, (words, channel_id, key))
+    connection.run_many(
+        dialect.topic_search_insert,
+        [
+            (dialect.search_row(0, words_of(key), 0)[1], channel_id, key)
+            for channel_id, key in places
+        ],
+    )
 
 
 def remove_topic(connection: Connection, channel_id: int, key: str) -> None:
@@ -78,11 +84,5 @@ def remove_topic(connection: Connection, channel_id: int, key: str) -> None:
 
 def add_all_topics(connection: Connection, report: Callable[[str], None]) -> None:
     """Fill the empty index of topics."""
-    dialect = connection.dialect
-    connection.run_many(
-        dialect.topic_search_insert,
-        [
-            (dialect.search_row(0, words_of(key), 0)[1], channel_id, key)
-            for channel_id, key in connection.query("SELECT channel_id, key FROM message_topics")
-        ],
-    )
+    places = connection.query("SELECT channel_id, key FROM message_topics")
+    add_topics(connection, ((channel_id, key) for channel_id, key in places))

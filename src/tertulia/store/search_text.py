@@ -1,5 +1,5 @@
-"""Texts in a search: which messages have them, and estimates of how common they are and what
-finding them costs."""
+"""Text in a search: matching messages, and estimating how common the text is and what finding it
+costs."""
 
 from collections.abc import Iterable, Sequence
 
@@ -12,7 +12,7 @@ from tertulia.model.tokenizer import Phrase, fold_texts, folded_contain
 from tertulia.store.database import Connection
 
 SAMPLE = 50
-"""Messages by which common phrases are recognized."""
+"""The number of messages from which common phrases are recognized."""
 _MUCH_MORE = 8
 """A phrase this many times as common as another one isn't looked up."""
 
@@ -46,7 +46,7 @@ def split_terms(terms: Iterable[Term]) -> tuple[list[TextTerm], list[Term]]:
 def matching_text(
     connection: Connection, some: Iterable[Message], terms: Sequence[TextTerm]
 ) -> list[Message]:
-    """Return the messages that fit the text terms. Raises TimeLimitReached."""
+    """Return the messages that fit the text terms. Raise TimeLimitReached."""
     messages: list[Message] = []
     for message in some:
         connection.require_time()
@@ -61,17 +61,17 @@ class ScannedSample(Struct, frozen=True):
     the phrases are."""
 
     passed: int
-    """Their number."""
+    """The number of scanned messages."""
     matched: int
-    """Those with the text."""
+    """The number of messages with the text."""
     gained: int
-    """Those of them that fit the other terms, too."""
+    """The number of those that also fit the other terms."""
     span: int
     """The range of their IDs."""
     newest: int
-    """The newest message of all."""
+    """The ID of the newest message."""
     messages: Sequence[Message]
-    """Some of them, newest first."""
+    """Some of the messages, newest first."""
 
 
 class Strategy(Struct):

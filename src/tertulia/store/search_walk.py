@@ -122,7 +122,7 @@ class SearchWalk:
             and (few := self._fewest) is not None
         ):
             scanning = min(scanning, few.number * scan.cost)
-            # The share of hits that match isn't known before some were found.
+            # The share of hits that match isn't known until some are found.
             estimates = [scanning, *([looking_up] if lookup.gained > scan.gained else [])]
             if (hits + few.number) * _CROSS_COST < min(estimates):
                 self._hits.among = few

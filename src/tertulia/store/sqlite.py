@@ -34,13 +34,13 @@ logger = logging.getLogger("tertulia.store")
 
 _WATCH_SECONDS = 0.1
 _RETRY_SECONDS = 1.0
-"""Before watching the file again after a failure."""
+"""Seconds before watching the file again after a failure."""
 _COPY = "before-migration-from-"
 """The suffix of copies made before migrations, followed by the schema version."""
 _VACUUM_PAGES = 1000
-"""Pages returned to the operating system in one transaction."""
+"""The number of pages returned to the operating system in one transaction."""
 _MERGE_PAGES = 500
-"""Pages of the search index rewritten in one transaction: about 15 ms."""
+"""The number of pages of the search index rewritten in one transaction, in about 15 ms."""
 _TOMBSTONES = 1 << 53
 """The first ID of pages in the search index that list deleted rows whose words are still stored:
 FTS5 numbers them by segment, from 2^16, shifted left by 37 bits."""
@@ -50,7 +50,7 @@ class SqliteDatabase(Database):
     """A file, which command-line tools may use at the same time."""
 
     def __init__(self, path: Path, bus: Path | None = None) -> None:
-        """`bus` is the directory for notifications if several processes serve."""
+        """Use the file. `bus` is the directory for notifications if several processes serve."""
         self.dialect = DIALECT
         self.path = path
         self.is_shared = bus is not None
@@ -112,7 +112,7 @@ class SqliteDatabase(Database):
 
     @contextlib.contextmanager
     def _saying_which(self) -> Iterator[None]:
-        """Raise errors of opening the file with its name."""
+        """Add the file's name to errors of opening it."""
         try:
             yield
         except DatabaseUnavailable as error:
@@ -163,7 +163,7 @@ class SqliteDatabase(Database):
 
     def empty_write_ahead_log(self) -> bool:
         # First without locks, so that writers hardly wait for the rest. With a lock limit of zero,
-        # the second gives up rather than wait for readers.
+        # the second checkpoint gives up instead of waiting for readers.
         limits = UPKEEP._replace(lock=0)
         with contextlib.closing(self._connect(readonly=False, limits=limits)) as connection:
             connection.query("PRAGMA wal_checkpoint(PASSIVE)")
@@ -174,11 +174,11 @@ class SqliteDatabase(Database):
         self,
         on_growth: Callable[[int | None], None],
         on_peer_message: Callable[[str], None],
-        on_told: Callable[[Sequence[str]], None] | None = None,
+        on_broadcast: Callable[[Sequence[str]], None] | None = None,
         hearing: NotificationReader | None = None,
     ) -> Callable[[], None]:
-        """Other nodes notify by the bus. Writes of command-line tools show in the data version.
-        The same thread makes checkpoints."""
+        """Watch through the bus, and for writes of command-line tools through the data version. The
+        same thread makes checkpoints."""
         stop = threading.Event()
         listener = None if self._bus is None else self._bus.listener()
 
@@ -196,7 +196,7 @@ class SqliteDatabase(Database):
                         watcher = WatchConnection(self.path, readonly=True, limits=READING)
                     with contextlib.closing(watcher) as connection:
                         version = connection.query("PRAGMA data_version")
-                        on_growth(None)  # Something may have been written before.
+                        on_growth(None)  # Another process may have written before.
                         while True:
                             pause()
                             if stop.is_set():
@@ -255,7 +255,7 @@ class SqliteDatabase(Database):
         return [result] if result else []
 
     def say_serving(self, connection: Connection) -> None:
-        """The lock of `served` does."""
+        """Do nothing: the lock of `served` shows that."""
 
     def making_checkpoint(
         self, goes_on: Callable[[], bool]
@@ -293,7 +293,7 @@ class TrialDatabase(SqliteDatabase):
         return self._only
 
     def backup_before_migration(self, version: int) -> None:
-        """Not needed for a copy."""
+        """Do nothing: a copy needs no backup."""
 
     def close(self) -> None:
         if self._only is not None:

@@ -32,12 +32,12 @@ _CHECK_STEPS = 200_000
 """SQLite's virtual-machine steps between two checks of the time limit: some tens of
 milliseconds."""
 WAL_BYTES = 4 * 1024 * 1024
-"""The write-ahead log's size at which the watching thread makes a checkpoint. A commit that made
-one would take ten times as long."""
+"""The write-ahead log's size, in bytes, at which the watching thread makes a checkpoint. A commit
+that made one would take ten times as long."""
 _WAL_PAGES = 16_000
-"""The write-ahead log's size at which a commit makes a checkpoint anyway."""
+"""The write-ahead log's size, in pages, at which a commit makes a checkpoint anyway."""
 _RETRY_SECONDS = 0.02
-"""Between two attempts of a writer to lock the file."""
+"""Seconds between two attempts of a writer to lock the file."""
 _READING_CACHE, _WRITING_CACHE = 2000, 8000
 """KiB of cached pages. More doesn't speed up searches in a million messages, because the
 operating system caches them, too."""
@@ -63,7 +63,7 @@ class SqliteConnection:
     def __init__(
         self, path: Path, *, readonly: bool, limits: TimeLimits, bus: LocalBus | None = None
     ) -> None:
-        """With a `bus`, its processes take turns writing."""
+        """Open the file. With a `bus`, its processes take turns writing."""
         self.dialect = DIALECT
         self.on_free: Callable[[SqliteConnection], bool] | None = None
         """Called instead of closing; returns whether it keeps the connection."""
@@ -262,7 +262,7 @@ class WatchConnection(SqliteConnection):
 
 
 def _own_pragmas(*, readonly: bool) -> tuple[str, ...]:
-    """Settings that differ between connections, or may have been changed."""
+    """Return settings that differ between connections, or may have been changed."""
     return (
         "synchronous = FULL",
         f"query_only = {'ON' if readonly else 'OFF'}",
@@ -279,7 +279,7 @@ class TrialConnection(SqliteConnection):
         self.driver.execute("PRAGMA journal_mode = MEMORY")
 
     def close(self) -> None:
-        """The next user reuses it."""
+        """Do nothing: the next user reuses the connection."""
 
     def end(self) -> None:
         super().close()

@@ -42,30 +42,29 @@ class SqliteDialect(Dialect):
         "INSERT INTO message_search (rowid, content, topic)"
         " SELECT id, content, COALESCE(topic, '') FROM messages",
     )
-    # To `ascii`, everything beyond ASCII is of a word: the words come apart at spaces alone.
+    # `ascii` treats all characters beyond ASCII as letters, so only spaces separate words.
     search_schema = (
         "DROP TABLE message_search",
         "CREATE VIRTUAL TABLE message_search USING fts5(content, topic, content='',"
         " contentless_delete=1, tokenize='ascii')",
     )
-    # Every 64 commits the index is merged for a while: a quarter of it at a time, and half as
-    # often, is hardly felt by the one who sends just then.
+    # Every 64 commits, a part of the index is merged. With a quarter of the default size, half as
+    # often, the person who sends at that moment hardly notices.
     search_tuning = (
         "INSERT INTO message_search (message_search, rank) VALUES ('pgsz', 1000)",
         "INSERT INTO message_search (message_search, rank) VALUES ('automerge', 8)",
     )
-    # Every commit leaves a segment. With 16 of them at one level all of these are merged in the
-    # next commit, however large they are, and the merging in small steps is not there yet: it
-    # comes when 64 pages were written.
+    # Every commit adds a segment. If a level had 16 of them, the next commit would merge them all,
+    # however large they are, because merging in small steps begins only after 64 written pages.
     search_patience = (
         "INSERT INTO message_search (message_search, rank) VALUES ('crisismerge', 256)",
     )
-    # Else the commit by which a tenth of a segment is deleted merges all of it, however large
-    # it is. `forget_deleted_words` does that, by steps.
+    # Otherwise, the commit with which a segment's deleted share reaches a tenth would merge all of
+    # it, however large it is. `forget_deleted_words` does that in steps.
     search_deletions = (
         "INSERT INTO message_search (message_search, rank) VALUES ('deletemerge', 0)",
     )
-    # More pages than a database can have.
+    # More pages than any database has.
     search_tidying = (
         "INSERT INTO message_search (message_search, rank) VALUES ('merge', 100000000)",
     )

@@ -41,30 +41,30 @@ P = ParamSpec("P")
 
 READERS = 3
 READ_SECONDS = 10
-"""Including the time that a read waits for its turn."""
+"""The time limit of a read in seconds, including waiting for its turn."""
 LOG_READ_SECONDS = 5
 LOAD_SECONDS = 120
-"""For loading the whole state."""
+"""The time limit for loading the whole state, in seconds."""
 SQLITE_FILE = "tertulia.db"
 CATCH_UP = 1000
-"""Entries read in one query."""
+"""The number of entries read in one query."""
 UPKEEP_THREADS = 3
-"""One for each job that prunes or rewrites what is stored."""
+"""The number of threads for upkeep: one for each job that prunes or rewrites stored data."""
 UPKEEP_CLOSING_SECONDS = 10.0
-"""How long the end of a node waits for each of them."""
-_AT_ONCE = 300
-"""Rows encoded on the event loop. A thread encodes larger batches."""
-_TEXT_AT_ONCE = 50_000
-"""Characters of messages encoded on the event loop. 10,000 take about a millisecond."""
+"""The number of seconds for which a stopping node waits for each of them."""
+_BATCH_SIZE = 300
+"""The most rows encoded on the event loop. A thread encodes larger batches."""
+_TEXT_BATCH = 50_000
+"""The most characters of messages encoded on the event loop. 10,000 take about a millisecond."""
 _IN_ONE = 3000
-"""Rows sent in one pipeline. Larger batches are sent while they are encoded, because PostgreSQL
-ends a transaction that is idle for too long."""
+"""The most rows sent in one pipeline. Larger batches are sent while they are encoded, because
+PostgreSQL ends a transaction that is idle for too long."""
 
 
 def database_at(data_dir: Path, url: str | None, bus: Path | None = None) -> Database:
     """Return the database at the URL, or the file in the data directory.
 
-    `bus` is the directory for sockets if one server has several processes. Raises DatabaseError for
+    `bus` is the directory for sockets if one server has several processes. Raise DatabaseError for
     an unsupported URL.
     """
     scheme = urlsplit(url).scheme if url else "sqlite"
@@ -83,24 +83,24 @@ def database_at(data_dir: Path, url: str | None, bus: Path | None = None) -> Dat
 
 
 class Store:
-    """A node's access to the database, with threads for the log's writer, other writes, reads for
-    the log, looking at its head, peer messages, the list of nodes, and other reads.
+    """A node's access to the database. It has threads for the log's writer, other writes, reads for
+    the log, looking at the log's head, peer messages, the list of nodes, and other reads.
 
-    Methods raise DatabaseUnavailable if the database is unreachable or too slow. Nothing was done
-    then, except after CommitUnknown.
+    Methods raise DatabaseUnavailable if the database is unreachable or too slow. Then nothing was
+    done, except after CommitUnknown.
     """
 
     def __init__(self, database: Database, *, serves: bool = False) -> None:
-        """With `serves`, other processes see that this one serves from the database."""
+        """Use the database. With `serves`, other processes see that this one serves from it."""
         self.database = database
         self._serves = serves
         self.name = secrets.token_hex(4)
         """Identifies its own broadcasts."""
         self._peer_sender = Threads(1, "peer-messages")
         self._readers = Readers(database, READERS, "reader")
-        # Slow reads of others mustn't delay the log.
+        # Other slow reads must not delay the log.
         self._log_reader = Readers(database, 1, "log-reader")
-        # Each of these threads has a connection of its own.
+        # Each of these threads has a separate connection.
         self._looker = Threads(1, "look")
         self._looking = ConnectionSlot(
             database, readonly=True, limits=READING, prepare=self._announce_serving
@@ -115,7 +115,7 @@ class Store:
         self._upkeep = Threads(UPKEEP_THREADS, "upkeep")
         self._housekeeping = ConnectionSlot(database, readonly=False, limits=WRITING)
         self._hearing: NotificationReader | None = None
-        self.told: Sequence[str] = ()
+        self.announced: Sequence[str] = ()
         """The last broadcast."""
 
     @property
@@ -123,12 +123,13 @@ class Store:
         return self.database.is_shared
 
     async def migrate(self, report: Callable[[str], None]) -> None:
-        """See `schema_upgrade.migrate`. Only servers may migrate while others serve."""
+        """Migrate the database, as `schema_upgrade.migrate`. Only servers can migrate while others
+        serve."""
         step = partial(migrate, self.database, report, beside_servers=self._serves)
         await self._writer.run(step)
 
     async def settle(self, report: Callable[[str], None]) -> None:
-        """See `schema_upgrade.settle`."""
+        """Finish an upgrade, as `schema_upgrade.settle`."""
         if not await self.tend_list(is_settled):
             await asyncio.to_thread(settle, self.database, report)
 
@@ -147,8 +148,8 @@ class Store:
             )
 
     async def search(self, search: MessageSearch, function: Callable[[Connection], T]) -> T:
-        """Run the function, which does the search. Unless an index bounds it, it uses the
-        readers' share for searches: see `Readers.search`."""
+        """Run the function, which performs the search. Unless an index bounds it, it counts as a
+        search: see `Readers.search`."""
         if message_search.is_bounded(search):
             return await self.read(function)
         with tracing.span("search"), DatabaseWait():
@@ -163,7 +164,7 @@ class Store:
             return await self._log_reader.read(function, seconds or LOG_READ_SECONDS)
 
     async def look(self) -> Head:
-        """Return the log's head, on a connection of its own. Raises NewerDatabase and
+        """Return the log's head, on a separate connection. Raise NewerDatabase and
         DatabaseReplaced."""
         return await self._looker.run(self._look)
 
@@ -171,7 +172,7 @@ class Store:
         self.database.require_in_place()
         try:
             head = installation.head_position(self._looking.get())
-        except Exception:  # Whatever it was, the next look has a new connection.
+        except Exception:  # After any error, the next look has a new connection.
             self._looking.drop()
             raise
         require_known(head)
@@ -185,7 +186,7 @@ class Store:
 
     async def begin(self, after: Position, heard: Callable[[], Position] | None = None) -> LogTail:
         """Lock out other writers, and return the log's entries after `after`, or after what `heard`
-        returns once they are locked out. Raises the errors of `log_entries.read_tail`.
+        returns once they are locked out. Raise the errors of `log_entries.read_tail`.
 
         If this or `commit` fails, `rollback` must follow. DatabaseUnavailable may be retried.
         """
@@ -193,9 +194,9 @@ class Store:
         if connection is not None and connection.exchanges is not None:
             try:
                 return await self._exchanged(connection, connection.exchanges, after, heard)
-            except ConnectionLost:  # Lost while idle.
+            except ConnectionLost:  # It was lost while idle.
                 await self.rollback()
-        # A thread's turn would take several times as long.
+        # Switching threads would take several times as long.
         elif connection is not None and connection.begin_at_once():
             head = installation.head_position(connection)
             if head.position == after:
@@ -235,9 +236,9 @@ class Store:
         return LogTail(page.head, entries, page.position)
 
     async def commit(self, batch: Batch, before: Position | None = None) -> None:
-        """Write the batch and commit durably. Raises CommitUnknown if the result is unknown.
-        After any other error, nothing was written. With `before`, the entries are broadcast to
-        other nodes."""
+        """Write the batch and commit durably. Raise CommitUnknown if the result is unknown. After
+        any other error, nothing was written. With `before`, the entries are broadcast to other
+        nodes."""
         connection = self._writing.opened
         if connection is None:
             raise RuntimeError("commit without begin")
@@ -270,7 +271,7 @@ class Store:
             )
 
         try:
-            if rows <= _AT_ONCE and text_length(batch) <= _TEXT_AT_ONCE:
+            if rows <= _BATCH_SIZE and text_length(batch) <= _TEXT_BATCH:
                 return script()
             return await self._writer.run(script)
         except ResultNeeded:
@@ -285,16 +286,20 @@ class Store:
     def _write(self, connection: Connection, batch: Batch, before: Position | None) -> None:
         write(connection, batch)
         if batch.entries and connection.dialect.tell_growth:
-            told = [str(batch.entries[-1].seq)]
+            announcements = [str(batch.entries[-1].seq)]
             if before is not None:
-                told = broadcast.encode_broadcast(self.name, batch.entries, batch.id, before)
-            self.told = told
-            connection.run_many(connection.dialect.tell_growth, [(text,) for text in told])
+                announcements = broadcast.encode_broadcast(
+                    self.name, batch.entries, batch.id, before
+                )
+            self.announced = announcements
+            connection.run_many(connection.dialect.tell_growth, [(text,) for text in announcements])
 
     async def was_committed(self, batch: Batch, before: Head) -> bool | None:
         """Return whether the batch, begun at that head, was committed after CommitUnknown and
         `rollback`, or None if that can't be known because the batch had no entries and others
-        have written since."""
+        have written since. A batch that writes nothing counts as committed."""
+        if not batch.entries and not batch.notes:
+            return True
         return await self._writer.run(self._was_committed, batch, before)
 
     def _was_committed(self, batch: Batch, before: Head) -> bool | None:
@@ -315,8 +320,8 @@ class Store:
         """Run the function in a write transaction apart from the log.
 
         It has its own thread and connection, because the log's writer may be between `begin` and
-        `commit`. The function must leave the connection unchanged. Raises DatabaseUnavailable if
-        its turn doesn't come within a writer's lock timeout.
+        `commit`. The function must leave the connection unchanged. Raise DatabaseUnavailable if its
+        turn doesn't come within a writer's lock timeout.
         """
         return await self._housekeeper.run(self._keep_house, function, time.monotonic())
 
@@ -353,7 +358,7 @@ class Store:
     def _tend_list(self, function: Callable[[Connection], T]) -> T:
         try:
             return function(self._listing.get())
-        except Exception:  # Whatever it was, the next one has a new connection.
+        except Exception:  # After any error, the next call has a new connection.
             self._listing.drop()
             raise
 
@@ -365,11 +370,12 @@ class Store:
         self,
         on_growth: Callable[[int | None], None],
         on_peer_message: Callable[[str], None],
-        on_told: Callable[[Sequence[str]], None] | None = None,
+        on_broadcast: Callable[[Sequence[str]], None] | None = None,
         is_awaited: Callable[[], bool] = lambda: True,
     ) -> Callable[[], None]:
-        """See `Database.watch`. Callbacks run on this event loop and don't get this store's own
-        broadcasts. While nobody waits (`is_awaited`), broadcasts may be `DEFER_SECONDS` late."""
+        """Watch for other processes' writes, as `Database.watch`. Callbacks run on this event loop
+        and don't get this store's own broadcasts. While nobody waits (`is_awaited`), broadcasts may
+        be `DEFER_SECONDS` late."""
         loop = asyncio.get_running_loop()
 
         def on_loop(function: Callable[..., None]) -> Callable[..., None]:
@@ -379,16 +385,16 @@ class Store:
 
             return call
 
-        if on_told is None:
+        if on_broadcast is None:
             return self.database.watch(on_loop(on_growth), on_loop(on_peer_message))
 
-        def told(texts: Sequence[str]) -> None:
+        def on_notifications(texts: Sequence[str]) -> None:
             if others := [text for text in texts if broadcast.sender_of(text) != self.name]:
-                on_told(others)
+                on_broadcast(others)
 
         self._hearing = NotificationReader(is_awaited)
         return self.database.watch(
-            on_loop(on_growth), on_loop(on_peer_message), told, self._hearing
+            on_loop(on_growth), on_loop(on_peer_message), on_notifications, self._hearing
         )
 
     def listen(self) -> None:
@@ -407,14 +413,15 @@ class Store:
             self._hearing.gathered()
 
     async def stop(self, watching: Callable[[], None]) -> None:
-        """End what `watch` returned."""
+        """End the watching that `watch` started."""
         if self._looker.is_idle:
             await self._looker.run(watching)
-        else:  # A look may hang with the database: that is waited for when this has begun to end.
+        else:  # A look may hang with the database, so it's waited for after it was told to end.
             await asyncio.to_thread(watching)
 
     async def send_to_peers(self, messages: Sequence[str]) -> None:
-        """See `Database.send_to_peers`. No read or write waits for it."""
+        """Send messages to other processes, as `Database.send_to_peers`. No read or write waits for
+        it."""
         await self._peer_sender.run(self.database.send_to_peers, messages)
 
     async def close(self) -> None:

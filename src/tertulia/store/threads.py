@@ -39,7 +39,7 @@ class Threads:
         self._threads: list[threading.Thread] = []
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._under_way = 0
-        """Jobs waiting or running."""
+        """The number of jobs that wait or run."""
         self._lock = threading.Lock()
         """Keeps jobs from being queued behind the end marks."""
         self._is_closed = False
@@ -50,13 +50,15 @@ class Threads:
         return not self._under_way
 
     async def run(self, function: Callable[[*Ts], T], *arguments: *Ts) -> T:
-        """Run the function in a thread. If cancelled before it starts, it isn't called. Raises
+        """Run the function in a thread. If cancelled before it starts, it isn't called. Raise
         RuntimeError after `close`, and if no thread can be started."""
         future = self.begin(_nothing, function, *arguments)
         try:
             return await future
         finally:
-            del future  # Its exception knows this frame: all that it holds would stay.
+            del (
+                future
+            )  # Its exception refers to this frame, which would keep all of its objects alive.
 
     def begin(
         self, ended: Callable[[], None], function: Callable[[*Ts], T], *arguments: *Ts
@@ -93,10 +95,10 @@ class Threads:
             if not job.future.cancelled():
                 try:
                     result = job.function(*job.arguments)
-                except StopIteration as raised:  # A future takes none.
+                except StopIteration as raised:  # A future doesn't accept StopIteration.
                     error = RuntimeError("the job raised StopIteration")
                     error.__cause__ = raised
-                except BaseException as raised:  # It is raised where the job is waited for.
+                except BaseException as raised:  # The error is raised where the job is awaited.
                     error = raised
             # Nobody waits if the loop is closed.
             with contextlib.suppress(RuntimeError):
@@ -128,7 +130,7 @@ class Threads:
             thread.join(seconds)
 
     def _drop_waiting(self) -> None:
-        with contextlib.suppress(Empty):  # All are dropped.
+        with contextlib.suppress(Empty):  # All jobs are dropped.
             while (job := self._jobs.get_nowait()) is not None:
                 with contextlib.suppress(RuntimeError):  # As above.
                     job.loop.call_soon_threadsafe(job.future.cancel)

@@ -1,4 +1,4 @@
-"""Topics as the database has them, and the messages in each."""
+"""Topics in the database, and the messages in each."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -45,17 +45,17 @@ def _line(row: tuple[Any, ...]) -> TopicMessage:
 def ids_of_topic(
     connection: Connection, channel_id: int, key: str, since: float | None = None
 ) -> tuple[BitMap, BitMap | None]:
-    """Return all messages of a topic, and those sent at or after `since` (UNIX time) if it's
-    given. Read as one value, they cost a fraction of a row each."""
+    """Return all messages of a topic, and those sent at or after `since` (UNIX time) if it's given.
+    They're read as one value, which costs a fraction of reading rows."""
 
-    def found(more: str, *values: Any) -> BitMap:
+    def ids_where(more: str, *values: Any) -> BitMap:
         ((ids,),) = connection.query(
             f"SELECT {connection.dialect.collected('id')} FROM messages WHERE {OF_TOPIC}{more}",
             (channel_id, key, *values),
         )
         return BitMap(_ids_decoder.decode(ids or "[]"))
 
-    return found(""), None if since is None else found(" AND sent_at >= ?", since)
+    return ids_where(""), None if since is None else ids_where(" AND sent_at >= ?", since)
 
 
 def newest_of_topic(
@@ -103,7 +103,7 @@ def ids_until(
 
 
 def count_renames(connection: Connection, channel_id: int, key: str) -> int:
-    """Return how often a topic was renamed, as far as renames are kept."""
+    """Return the number of renames that are kept of a topic."""
     ((count,),) = connection.query(
         f"SELECT COUNT(*) FROM topic_renames WHERE {OF_TOPIC}", (channel_id, key)
     )
@@ -169,7 +169,7 @@ class LivelyTopic(Struct, frozen=True, kw_only=True):
     channel_id: int
     key: str
     count: int
-    """Messages."""
+    """The number of messages."""
     sender_ids: tuple[int, ...]
     """Ascending."""
     first_id: int

@@ -64,7 +64,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
     tables: list[TableManifest]
     files: int = 0
     files_left_at: str = ""
-    """Where files are that the backup doesn't have, or ""."""
+    """The location of files that the backup doesn't contain, or ""."""
 
 
 def back_up(
@@ -82,10 +82,10 @@ def back_up(
     progress: Progress,
 ) -> Manifest:
     """Write everything, as of one snapshot, to a new file or an open one; others may use the
-    database. An open target needn't be a file: a backup is valid only once its end is written. If
-    `encrypt_to` has recipients, only they can open it.
+    database. An open target doesn't have to be a file: a backup is valid only once its end is
+    written. If `encrypt_to` has recipients, only they can open it.
 
-    Only its owner can read the file, because it has API keys. Raises DatabaseError if the file
+    Only its owner can read the file, because it has API keys. Raise DatabaseError if the file
     exists, and FilesUnavailable.
     """
     packing = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
@@ -120,7 +120,7 @@ def back_up(
 
 @contextlib.contextmanager
 def new_file(target: Path) -> Iterator[BinaryIO]:
-    """Open a new file, which appears under its name once it is complete. Raises DatabaseError if it
+    """Open a new file, which appears under its name once it is complete. Raise DatabaseError if it
     exists."""
     if target.exists():
         raise DatabaseError(f"{target} already exists. Choose another file name.")
@@ -191,7 +191,7 @@ class Backup:
     """An open backup. Raises DatabaseError if it is invalid or from a newer version."""
 
     def __init__(self, path: Path, decrypted: BinaryIO | None = None) -> None:
-        """`decrypted` is the content of an encrypted file."""
+        """Open the backup. `decrypted` is the content of an encrypted file."""
         if decrypted is None and backups.is_encrypted(path):
             raise DatabaseError(
                 f"{path} is encrypted. Pass the file with the key that decrypts it:"
@@ -214,7 +214,7 @@ class Backup:
             )
 
     def rows(self, table: TableManifest) -> Iterator[list[Any]]:
-        """Yield a table's rows. Raises DatabaseError if the file is damaged."""
+        """Yield a table's rows. Raise DatabaseError if the file is damaged."""
         binary = _positions(table)
         decoder = msgspec.json.Decoder(list[Any])
         try:
@@ -240,8 +240,8 @@ def restore(
     progress: Progress,
 ) -> None:
     """Fill an empty database and file storage from a backup in one transaction, and migrate it.
-    Raises DatabaseError, without effect, if they aren't empty or the backup is damaged. Files
-    that the backup left out stay unchanged."""
+    Raise DatabaseError, without effect, if they aren't empty or the backup is damaged. Files that
+    the backup left out stay unchanged."""
     manifest = backup.manifest
     migrate(database, report, until=manifest.schema_version)
     with contextlib.closing(database.connect(readonly=True)) as connection:
@@ -335,10 +335,10 @@ _NOT_TRIED: Final = "a trial"
 
 def try_restore(file: Path, directory: Path, decrypted: BinaryIO | None = None) -> Manifest:
     """Restore the tables into a temporary SQLite database and read every file. `decrypted` is
-    the content of an encrypted file. Returns the manifest. Raises DatabaseError if the backup is
+    the content of an encrypted file. Return the manifest. Raise DatabaseError if the backup is
     damaged."""
     from tertulia.store.sqlite import (
-        TrialDatabase as NamelessDatabase,  # Loaded on use, as by `database_at`.
+        TrialDatabase as NamelessDatabase,  # Imported on use, as by `database_at`.
     )
 
     with contextlib.closing(Backup(file, decrypted)) as backup:
@@ -371,8 +371,8 @@ def _damaged(archive: zipfile.ZipFile) -> str | None:
 
 
 def _nobody(_: str) -> None:
-    """Nobody is notified about migrations."""
+    """Ignore reports of migrations."""
 
 
 def _nothing(_: str, __: int, ___: int) -> None:
-    """Nobody watches it."""
+    """Ignore progress."""

@@ -26,24 +26,25 @@ KEY = re.compile(r"[0-9a-f]{32}")
 _UPLOADS: Final = "uploads"
 _OFFERED: Final = f"{INCOMING}/offered"
 LOOK_AGAIN_SECONDS: Final = (0.2, 0.8)
-"""S3-like services may take a moment to show a new object to everyone."""
+"""The pauses in seconds before looking again, because S3-like services may take a moment to show a
+new object."""
 
 
 @dataclass
 class IncomingFile:
     key: str
-    """Random."""
-    place: Path
+    """A random key."""
+    path: Path
     is_offered: bool = False
-    """Whether the log may have it, so that it must stay even if the request fails."""
+    """Whether the log may refer to it, so that it must stay even if the request fails."""
 
 
 class UploadDraft:
     """A file being received. Call `discard` at the end in any case."""
 
-    def __init__(self, place: Path) -> None:
-        self.arriving = IncomingFile(place.name, place)
-        descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    def __init__(self, path: Path) -> None:
+        self.arriving = IncomingFile(path.name, path)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         self.file: BinaryIO = os.fdopen(descriptor, "wb")
 
     def finish(self) -> int:
@@ -52,15 +53,15 @@ class UploadDraft:
         size = os.fstat(self.file.fileno()).st_size
         os.fsync(self.file.fileno())
         self.file.close()
-        sync_directory(self.arriving.place.parent)
+        sync_directory(self.arriving.path.parent)
         return size
 
     def discard(self) -> None:
-        """Close it, and delete it unless it was offered to the log."""
-        with contextlib.suppress(OSError):  # What could not be written need not be.
+        """Close the file, and delete it unless it was offered to the log."""
+        with contextlib.suppress(OSError):  # Data that couldn't be written doesn't matter.
             self.file.close()
         if not self.arriving.is_offered:
-            self.arriving.place.unlink(missing_ok=True)
+            self.arriving.path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -82,31 +83,31 @@ class UploadStore:
 
     @property
     def incoming(self) -> Path:
-        return self._disk.place(INCOMING)
+        return self._disk.local_path(INCOMING)
 
     def begin(self) -> UploadDraft:
-        """Create an empty file. Raises OSError if there is no room."""
+        """Create an empty file. Raise OSError if there is no room."""
         file_modes.directory(self.incoming)
         return UploadDraft(self.incoming / secrets.token_hex(16))
 
     async def offer(self, arriving: IncomingFile, path: str) -> None:
         """Keep the file from being deleted, before the log gets it under that path."""
         if not self._files.is_here:
-            place = self.place_of(path)
-            await self._files.put(f"{_OFFERED}/{arriving.key}", place.encode())
-            await self._files.put_from(place, arriving.place)
-            await asyncio.to_thread(arriving.place.unlink, missing_ok=True)
+            final = self.final_path(path)
+            await self._files.put(f"{_OFFERED}/{arriving.key}", final.encode())
+            await self._files.put_from(final, arriving.path)
+            await asyncio.to_thread(arriving.path.unlink, missing_ok=True)
         arriving.is_offered = True
 
     async def settle(self, path: str) -> None:
-        """Move the file into place, now that the log has it."""
-        key, place = key_in(path), self.place_of(path)
+        """Move the file to its final path, now that the log has it."""
+        key, final = key_in(path), self.final_path(path)
         arrived = self.incoming / key
         if self._files.is_here:
-            await asyncio.to_thread(self._move, arrived, self._disk.place(place))
+            await asyncio.to_thread(self._move, arrived, self._disk.local_path(final))
         elif await asyncio.to_thread(arrived.exists):  # It predates the bucket.
-            if await self._files.found(place) is None:
-                await self._files.put_from(place, arrived)
+            if await self._files.found(final) is None:
+                await self._files.put_from(final, arrived)
             await asyncio.to_thread(arrived.unlink, missing_ok=True)
         if self._has_offered:
             await self._files.delete(f"{_OFFERED}/{key}")
@@ -115,28 +116,28 @@ class UploadStore:
         """Store a file that arrived under that path, as something else than an attachment.
         Repeating it changes nothing."""
         if self._files.is_here:
-            await asyncio.to_thread(self._move, arriving.place, self._disk.place(path))
+            await asyncio.to_thread(self._move, arriving.path, self._disk.local_path(path))
         elif await self._files.found(path) is None:
-            await self._files.put_from(path, arriving.place)
+            await self._files.put_from(path, arriving.path)
 
-    def _move(self, arrived: Path, place: Path) -> None:
+    def _move(self, arrived: Path, target: Path) -> None:
         if not arrived.exists():
             return
-        file_modes.directory(place.parent)
-        with contextlib.suppress(FileNotFoundError):  # Another request has just done it.
-            arrived.replace(place)
-        sync_directory(place.parent)
+        file_modes.directory(target.parent)
+        with contextlib.suppress(FileNotFoundError):  # Another request has just done that.
+            arrived.replace(target)
+        sync_directory(target.parent)
 
     async def found(self, path: str) -> StoredFile | None:
         """Return an attachment's file, or None."""
-        place = self.place_of(path)
+        final = self.final_path(path)
         arrived = f"{INCOMING}/{key_in(path)}"
-        stored_file = await self._files.found(place) or await self._disk.found(arrived)
+        stored_file = await self._files.found(final) or await self._disk.found(arrived)
         if stored_file is not None or self._files.is_here:
             return stored_file
         for seconds in LOOK_AGAIN_SECONDS:
             await asyncio.sleep(seconds)
-            stored_file = await self._files.found(place)
+            stored_file = await self._files.found(final)
             if stored_file is not None:
                 return stored_file
         return None
@@ -144,7 +145,7 @@ class UploadStore:
     async def delete(self, path: str) -> None:
         """Delete the file and its thumbnails."""
         key = key_in(path)
-        await self._files.delete(self.place_of(path))
+        await self._files.delete(self.final_path(path))
         await self._disk.delete(f"{INCOMING}/{key}")
         if self._has_offered:
             await self._files.delete(f"{_OFFERED}/{key}")
@@ -154,7 +155,7 @@ class UploadStore:
         """Return the path of a thumbnail."""
         return f"{THUMBNAILS}/{key_in(path)}/{name}"
 
-    def place_of(self, path: str) -> str:
+    def final_path(self, path: str) -> str:
         """Return an attachment's final path."""
         realm, digits, key, _ = path.split("/")
         return f"{_UPLOADS}/{realm}/{digits}/{key}"
@@ -186,7 +187,7 @@ class UploadStore:
                 await self._files.delete(f"{_OFFERED}/{key}")
 
     def entries(self) -> Collection[Path]:
-        """Everything in the incoming directory. Blocks."""
+        """Return everything in the incoming directory. Blocks."""
         try:
             return list(self.incoming.iterdir())
         except FileNotFoundError:

@@ -12,7 +12,7 @@ from tertulia.store.files import EXTERNAL
 logger = logging.getLogger("tertulia.store")
 
 FRESH_SECONDS: Final = 7 * 86400.0
-"""Older files are fetched again."""
+"""Files that are older than this many seconds are fetched again."""
 _LEFT: Final = 0.9
 """The share of the space that is in use after deleting the oldest."""
 
@@ -24,42 +24,42 @@ class UrlCache:
         self._files = files
         self._room = room
         self._used: int | None = None
-        """Bytes that this node knows of, or None before it looked."""
+        """The number of bytes that this node knows of, or None before it has looked."""
 
     def found(self, url: str, now: float) -> Path | None:
         """Return the fresh content's path, or None."""
-        place = self._files.place(_path(url))
+        path = self._files.local_path(_path(url))
         try:
-            age = now - place.stat().st_mtime
+            age = now - path.stat().st_mtime
         except FileNotFoundError:
             return None
-        return place if age < FRESH_SECONDS else None
+        return path if age < FRESH_SECONDS else None
 
     async def keep(self, url: str, content: bytes) -> None:
-        """Store content. Raises OSError if the disk is full."""
+        """Store content. Raise OSError if the disk is full."""
         await self._files.put(_path(url), content)
 
     def make_room(self, added: int) -> None:
-        """Delete the oldest files if there isn't room, after that many bytes were added."""
+        """Delete the oldest files if the cache is too large after `added` bytes were added."""
         if self._used is not None and self._used + added <= self._room:
             self._used += added
             return
-        places = sorted(self._places(), key=lambda item: item[0])
-        used = sum(size for _, size, _ in places)
-        for _, size, place in places:
+        files = sorted(self._cached_files(), key=lambda item: item[0])
+        used = sum(size for _, size, _ in files)
+        for _, size, file in files:
             if used <= self._room * _LEFT:
                 break
-            place.unlink(missing_ok=True)
+            file.unlink(missing_ok=True)
             used -= size
         self._used = used
 
-    def _places(self) -> Iterator[tuple[float, int, Path]]:
-        for place in self._files.place(EXTERNAL).glob("*/*"):
+    def _cached_files(self) -> Iterator[tuple[float, int, Path]]:
+        for file in self._files.local_path(EXTERNAL).glob("*/*"):
             try:
-                status = place.stat()
+                status = file.stat()
             except FileNotFoundError:  # Another node deleted it.
                 continue
-            yield status.st_mtime, status.st_size, place
+            yield status.st_mtime, status.st_size, file
 
 
 def _path(url: str) -> str:

@@ -17,11 +17,11 @@ DAY: Final = 86400
 WEEK_DAYS: Final = 7
 DIRECT: Final = 0
 """The channel ID that stands for direct messages."""
-MESSAGES_AT_ONCE: Final = 1000
+MESSAGE_BATCH: Final = 1000
 """Messages counted in one step."""
-DAYS_AT_ONCE: Final = 5 * WEEK_DAYS
+DAY_BATCH: Final = 5 * WEEK_DAYS
 """Days whose people one step counts."""
-FILES_AT_ONCE: Final = 1000
+FILE_BATCH: Final = 1000
 """File IDs whose channels one step looks up."""
 _MONDAY: Final = 3
 """UNIX time began on a Thursday, three days after a Monday."""
@@ -30,16 +30,16 @@ _COUNTED: Final = "usage.counted"
 
 
 class UsageProgress(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far the statistics are. Times are in UNIX seconds, days are UTC days since 1970."""
+    """The progress of the statistics. Times are in UNIX seconds, days are UTC days since 1970."""
 
     at: float = 0.0
-    """When everything was last counted (0: never)."""
+    """The time when everything was last counted (0: never)."""
     message_id: int = 0
     """The last counted message."""
     day: int = 0
     """The day before which daily people are final (0: none)."""
     files_at: float = 0.0
-    """When files by channel were last counted (0: never)."""
+    """The time when files by channel were last counted (0: never)."""
 
 
 def day_of(at: float) -> int:
@@ -56,7 +56,7 @@ def progress(connection: Connection) -> UsageProgress:
 
 
 def _come_to(connection: Connection, before: UsageProgress, after: UsageProgress) -> bool:
-    """Store the progress. Returns False if another node was faster."""
+    """Store the progress. Return False if another node was faster."""
     if progress(connection) != before:
         return False
     installation.put(connection, _COUNTED, msgspec.json.encode(after).decode())
@@ -71,19 +71,19 @@ class NewMessages(Struct, frozen=True, kw_only=True):
 
 
 def new_messages(connection: Connection, after: int) -> NewMessages:
-    """Return the next `MESSAGES_AT_ONCE` messages after an ID."""
+    """Return the next `MESSAGE_BATCH` messages after an ID."""
     ((number, last_id),) = connection.query(
         "SELECT COUNT(*), MAX(id) FROM"
         " (SELECT id FROM messages WHERE id > ? ORDER BY id LIMIT ?) AS following",
-        (after, MESSAGES_AT_ONCE),
+        (after, MESSAGE_BATCH),
     )
-    return NewMessages(last_id=int(last_id or after), is_all=int(number) < MESSAGES_AT_ONCE)
+    return NewMessages(last_id=int(last_id or after), is_all=int(number) < MESSAGE_BATCH)
 
 
 def add_messages(
     connection: Connection, before: UsageProgress, new: NewMessages
 ) -> UsageProgress | None:
-    """Count these messages. Returns the new progress, or None if another node was faster.
+    """Count these messages. Return the new progress, or None if another node was faster.
 
     The database counts, because rows in Python would delay the event loop.
     """
@@ -98,7 +98,7 @@ def add_messages(
         ("usage_of_people", ("day", "user_id"), (day, "sender_id")),
         ("usage_of_channels", ("day", "channel_id"), (day, f"COALESCE(channel_id, {DIRECT})")),
     ):
-        # In the order of the keys, in which they lie beside each other.
+        # In the order of the keys, so that neighboring rows are written together.
         connection.run(
             f"INSERT INTO {table} ({', '.join(columns)}, messages)"
             f" SELECT {', '.join(values)}, COUNT(*) FROM messages WHERE id > ? AND id <= ?"
@@ -126,9 +126,9 @@ def first_day(connection: Connection) -> int | None:
 
 
 def active_people(connection: Connection, first: int, today: int) -> ActivePeople:
-    """Count active people from a day on, up to `DAYS_AT_ONCE`, in whole weeks."""
+    """Count active people from a day on, up to `DAY_BATCH`, in whole weeks."""
     monday = monday_of(first)
-    until = min(monday + DAYS_AT_ONCE, today + 1)
+    until = min(monday + DAY_BATCH, today + 1)
     of_days = connection.query(
         "SELECT day, COUNT(*) FROM usage_days WHERE day >= ? AND day < ? GROUP BY day",
         (first, until),
@@ -146,19 +146,19 @@ def active_people(connection: Connection, first: int, today: int) -> ActivePeopl
 
 
 def put_people(
-    connection: Connection, before: UsageProgress, found: ActivePeople, final: int
+    connection: Connection, before: UsageProgress, active: ActivePeople, final: int
 ) -> UsageProgress | None:
-    """Store the counts. Days before `final` don't change anymore. Returns the same as
+    """Store the counts. Days before `final` don't change anymore. Return the same as
     `add_messages`."""
-    after = msgspec.structs.replace(before, day=max(before.day, min(found.until, final)))
+    after = msgspec.structs.replace(before, day=max(before.day, min(active.until, final)))
     if not _come_to(connection, before, after):
         return None
     connection.run_many(
         "INSERT INTO usage_periods (days, begin_day, people, messages) VALUES (?, ?, ?, 0)"
         " ON CONFLICT (days, begin_day) DO UPDATE SET people = excluded.people",
         [
-            *((1, day, number) for day, number in sorted(found.of_days.items())),
-            *((WEEK_DAYS, day, number) for day, number in sorted(found.of_weeks.items())),
+            *((1, day, number) for day, number in sorted(active.of_days.items())),
+            *((WEEK_DAYS, day, number) for day, number in sorted(active.of_weeks.items())),
         ],
     )
     return after
@@ -166,12 +166,12 @@ def put_people(
 
 def links_of_files(connection: Connection, after: int) -> list[tuple[int, int]]:
     """Return channels (or `DIRECT`) with the attachments linked in them, for the next
-    `FILES_AT_ONCE` IDs."""
+    `FILE_BATCH` IDs."""
     rows = connection.query(
         f"SELECT DISTINCT COALESCE(messages.channel_id, {DIRECT}), claims.attachment_id"
         " FROM attachment_messages AS claims JOIN messages ON messages.id = claims.message_id"
         " WHERE claims.attachment_id > ? AND claims.attachment_id <= ?",
-        (after, after + FILES_AT_ONCE),
+        (after, after + FILE_BATCH),
     )
     return [(int(channel), int(attachment)) for channel, attachment in rows]
 
@@ -186,22 +186,22 @@ class ChannelFiles(Struct, frozen=True, kw_only=True):
 
 
 def put_files(
-    connection: Connection, before: UsageProgress, found: Mapping[int, tuple[int, int]], at: float
+    connection: Connection, before: UsageProgress, counts: Mapping[int, tuple[int, int]], at: float
 ) -> UsageProgress | None:
-    """Replace the number of files and bytes of each channel. Returns the same as `add_messages`."""
+    """Replace the number of files and bytes of each channel. Return the same as `add_messages`."""
     after = msgspec.structs.replace(before, files_at=at)
     if not _come_to(connection, before, after):
         return None
     connection.run("DELETE FROM usage_of_files")
     connection.run_many(
         "INSERT INTO usage_of_files (channel_id, files, bytes) VALUES (?, ?, ?)",
-        [(channel, *numbers) for channel, numbers in sorted(found.items())],
+        [(channel, *numbers) for channel, numbers in sorted(counts.items())],
     )
     return after
 
 
 def finish(connection: Connection, before: UsageProgress, at: float) -> UsageProgress | None:
-    """Record when everything was counted. Returns the same as `add_messages`."""
+    """Record the time when everything was counted. Return the same as `add_messages`."""
     after = msgspec.structs.replace(before, at=at)
     return after if _come_to(connection, before, after) else None
 

@@ -1,4 +1,4 @@
-"""Secrets that count once, such as links and assertions: which ones were used, by digest."""
+"""Digests of one-time secrets, such as links and assertions, that were used."""
 
 import hashlib
 from typing import Final

@@ -1,6 +1,6 @@
 """Queued calls of bots' services, and a log of past ones.
 
-Each bot has a queue of its own (`lanes.SERVICES`): its calls start in order, a few at a time. Calls
+Each bot has its own queue (`lanes.SERVICES`): its calls start in order, a few at a time. Calls
 are only read by bot, so a thousand calls waiting for a dead service cost nothing.
 """
 
@@ -16,9 +16,9 @@ from tertulia.store.database import Connection
 from tertulia.store.lanes import SERVICES, Lease
 
 MAX_PARALLEL: Final = 4
-"""Simultaneous calls of one bot, or one after a failure."""
+"""The most simultaneous calls of one bot; one after a failure."""
 MAX_WAITING: Final = 20_000
-"""Queued calls of one bot. The oldest are dropped beyond that."""
+"""The most queued calls of one bot. The oldest are dropped beyond that."""
 _decoder: Final = msgspec.json.Decoder(ServiceCall)
 
 
@@ -28,12 +28,12 @@ class QueuedCall(Struct, frozen=True, kw_only=True):
     id: str
     asked_at: float
     attempts: int
-    """Including the current one."""
+    """The number of attempts, including the current one."""
     call: ServiceCall
 
 
 class LeasedCalls(Struct, frozen=True, kw_only=True):
-    """Calls of one bot to be made now."""
+    """Leased calls of one bot."""
 
     lease: Lease
     calls: tuple[QueuedCall, ...]
@@ -116,8 +116,8 @@ def finish_calls(
     until: float | None,
     trouble: str = "",
 ) -> None:
-    """Delete calls that were made or given up. If the service failed, `until` is when to retry and
-    `trouble` is why. Without the lease, the queue itself isn't changed."""
+    """Delete calls that were made or given up. If the service failed, `until` is when to retry, and
+    `trouble` is the reason. Without the lease, the queue itself isn't changed."""
     connection.run_many("DELETE FROM webhook_deliveries WHERE id = ?", [(text,) for text in done])
     if until is not None:
         SERVICES.release(connection, lane.lease, until, now, trouble)
@@ -135,7 +135,7 @@ def count_calls(connection: Connection, bot_id: int) -> int:
 
 
 MAX_JOURNAL: Final = 50
-"""Log entries kept per bot."""
+"""The number of log entries kept per bot."""
 _decoder_of_webhooks: Final = msgspec.json.Decoder(WebhookLogEntry)
 
 

@@ -32,7 +32,7 @@ class Batch(Struct):
     """New records by table and key, or None for deleted ones."""
     notes: Sequence[Note] = ()
     id: str = field(default_factory=installation.new_id)
-    """Tells whether the batch was committed."""
+    """Identifies the batch, to find out whether it was committed."""
 
 
 def write(connection: Connection, batch: Batch) -> None:
@@ -60,9 +60,9 @@ def write(connection: Connection, batch: Batch) -> None:
 
 def _write_history(connection: Connection, note: MessageHistoryImported) -> None:
     columns = [name.strip() for name in editing.EDIT_COLUMNS.split(",")]
-    places = ", ".join("?" * len(columns))
+    placeholders = ", ".join("?" * len(columns))
     connection.run_many(
-        f"INSERT INTO message_edits ({editing.EDIT_COLUMNS}) VALUES ({places})"
+        f"INSERT INTO message_edits ({editing.EDIT_COLUMNS}) VALUES ({placeholders})"
         " ON CONFLICT (message_id, seq) DO NOTHING",
         [tuple(getattr(edit, name) for name in columns) for edit in note.edits],
     )
@@ -248,7 +248,7 @@ def _write_part(connection: Connection, entries: Sequence[Entry], known: Topics)
 
 
 class _Marks:
-    """Changes of bitmaps in order, by user: messages that are added (True) or removed."""
+    """Changes of bitmaps in order, by user: messages that are added (True) or removed (False)."""
 
     def __init__(self) -> None:
         self.of_read: dict[int, list[tuple[Chunks, bool]]] = defaultdict(list)
@@ -323,12 +323,10 @@ def _write_messages(
     for seq, change in sent:
         message = change.message
         if message.channel_id is not None:
-            place = message.channel_id, topic_key(message.topic)
-            first.setdefault(place, (seq, message.topic))
-    for place, (seq, name) in first.items():
-        if place in known:
-            continue
-        editing.begin_topic(connection, seq, *place, name)
+            topic = message.channel_id, topic_key(message.topic)
+            first.setdefault(topic, (seq, message.topic))
+    begun = [(seq, *topic, name) for topic, (seq, name) in first.items() if topic not in known]
+    editing.begin_topics(connection, begun)
     connection.run_many(
         "INSERT INTO messages (id, sender_id, sent_at, channel_id, topic_id, topic_name, direct_id,"
         " content, rendered, client, has_link, has_image, has_attachment, is_me, mentions_all)"
@@ -375,7 +373,7 @@ def _write_reaction(connection: Connection, seq: int, reaction: Reaction, added:
 
 
 def _add_flags(connection: Connection, rows: Sequence[tuple[int, int, int]]) -> None:
-    """Each row is a user, a message, and flags."""
+    """Add flags. Each row is a user, a message, and flags."""
     connection.run_many(
         "INSERT INTO message_flags (user_id, message_id, flags) VALUES (?, ?, ?)"
         " ON CONFLICT (user_id, message_id)"

@@ -56,7 +56,7 @@ class Texts:
 
 
 def _category(language: str, count: int) -> str:
-    from babel import Locale  # Loaded by the first text with a plural form.
+    from babel import Locale  # Imported by the first text with a plural form.
 
     return str(Locale.parse(language).plural_form(count))
 
@@ -69,12 +69,12 @@ def _all(language: str) -> dict[str, Any]:
 
 @cache
 def texts(language: str, part: str) -> Texts:
-    """Return a part's texts: such as `emails` or `pages`."""
+    """Return a part's texts, such as `emails` or `pages`."""
     return Texts(language, _all(language)[part])
 
 
 def language_of(tag: str) -> str:
-    """Return the available language for a tag such as `pt-br`; or English."""
+    """Return the available language for a tag such as `pt-br`; English if there is none."""
     base = tag.lower().partition("-")[0]
     return base if base in LANGUAGES else "en"
 

@@ -1,7 +1,7 @@
-"""OpenTelemetry spans, and how long requests wait for clients and the database.
+"""OpenTelemetry spans, and counting how long requests wait for clients and the database.
 
-Nothing is loaded, and a span costs next to nothing, unless OpenTelemetry's environment variables
-(`OTEL_EXPORTER_OTLP_ENDPOINT`, …) say where to send spans and the extra `tracing` is installed.
+Unless OpenTelemetry's environment variables (`OTEL_EXPORTER_OTLP_ENDPOINT`, …) name a destination
+and the extra `tracing` is installed, nothing is imported, and a span costs next to nothing.
 """
 
 import logging
@@ -34,7 +34,7 @@ class _Tracing:
 
 
 def is_wanted(variables: Mapping[str, str]) -> bool:
-    """Return whether the environment turns tracing on."""
+    """Whether the environment turns tracing on."""
     if variables.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return False
     exporter = variables.get("OTEL_TRACES_EXPORTER", "")
@@ -70,9 +70,9 @@ def begin_with(processor: Any, node: str) -> None:
 
     from tertulia import __version__
 
-    own = {SERVICE_NAME: "tertulia", SERVICE_INSTANCE_ID: node}
+    attributes = {SERVICE_NAME: "tertulia", SERVICE_INSTANCE_ID: node}
     # The environment's attributes take precedence.
-    resource = Resource.create({**own, **OTELResourceDetector().detect().attributes})
+    resource = Resource.create({**attributes, **OTELResourceDetector().detect().attributes})
     _Tracing.provider = TracerProvider(resource=resource)
     _Tracing.provider.add_span_processor(processor)
     _Tracing.tracer = _Tracing.provider.get_tracer("tertulia", __version__)
@@ -127,9 +127,10 @@ class Waits:
 
     def __init__(self) -> None:
         self.client = 0.0
-        """For the client to send the request and take the response."""
+        """Seconds of waiting for the client to send the request and receive the response."""
         self.database = 0.0
-        """For reads and commits, including queuing. Concurrent waits are added up."""
+        """Seconds of waiting for reads and commits, including queuing. Concurrent waits are added
+        up."""
 
 
 _current: ContextVar[Waits | None] = ContextVar("waits", default=None)
@@ -141,7 +142,7 @@ def count_waits_in(waits: Waits) -> Token[Waits | None]:
 
 
 def stop_counting(token: Token[Waits | None]) -> None:
-    """Undo `counted_in`."""
+    """Undo `count_waits_in`."""
     _current.reset(token)
 
 

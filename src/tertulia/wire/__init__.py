@@ -1,1 +1,1 @@
-"""The HTTP interface: the only place that knows how things are called on the wire."""
+"""The HTTP interface. Only this package knows the API's names."""

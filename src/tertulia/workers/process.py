@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final
 import msgspec
 
 HEADER: Final = 4
-"""Bytes of a frame's length."""
+"""The number of bytes of a frame's length."""
 MAX_FRAME: Final = 128 * 1024 * 1024
 
 
@@ -31,7 +31,7 @@ class WorkRequest(msgspec.Struct, array_like=True):
     """A `module:function` called first with the same arguments, without counting its time, or
     ""."""
     seconds: float
-    """CPU time limit."""
+    """The limit of CPU time in seconds."""
     arguments: list[object]
 
 
@@ -39,7 +39,7 @@ class WorkResponse(msgspec.Struct, array_like=True):
     """A task's result."""
 
     seconds: float
-    """CPU time."""
+    """The CPU time used, in seconds."""
     result: msgspec.Raw = msgspec.Raw(b"\xc0")
     error: str = ""
     """The class name of the exception, or ""."""
@@ -48,7 +48,7 @@ class WorkResponse(msgspec.Struct, array_like=True):
 
 
 def framed(frame: msgspec.Struct) -> bytes:
-    """Encode the frame with its length. Raises ValueError if it is too long."""
+    """Encode the frame with its length. Raise ValueError if it is too long."""
     content = msgspec.msgpack.encode(frame)
     if len(content) > MAX_FRAME:
         raise ValueError("a frame is too long")
@@ -56,9 +56,9 @@ def framed(frame: msgspec.Struct) -> bytes:
 
 
 _NICE: Final = 5
-"""Lets the server go first."""
+"""The process's niceness, so that the server has priority."""
 _PASSED_ON: Final = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
-"""Environment variables that are passed on. None is secret."""
+"""Environment variables that are passed on. They contain no secrets."""
 
 
 def restrict(memory: int, *, files: int | None = None, file_size: int | None = None) -> None:
@@ -82,9 +82,9 @@ def restrict(memory: int, *, files: int | None = None, file_size: int | None = N
 
 
 def environment() -> dict[str, str]:
-    """The environment of a process that runs one of our modules."""
+    """Return the environment of a process that runs one of Tertulia's modules."""
     passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    # The same path as this process, which may have been given more directories.
+    # The same path as this process, which may have additional directories.
     path = [str(Path(__file__).parents[2]), *filter(None, sys.path)]
     return {**passed_on, "PYTHONPATH": os.pathsep.join(path)}
 
@@ -94,7 +94,7 @@ _OURS: Final = "tertulia."
 
 def main() -> None:
     requests = sys.stdin.buffer
-    # What a library prints must not get between the frames.
+    # Output of libraries must not get between the frames.
     responses = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)

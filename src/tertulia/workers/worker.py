@@ -33,13 +33,13 @@ logger = logging.getLogger("tertulia.workers")
 T = TypeVar("T")
 
 MAX_WAITING: Final = 100
-"""Queued tasks per worker. More are refused."""
+"""The most queued tasks per worker. More are refused."""
 IDLE_SECONDS: Final = 120.0
-"""An idle process ends after this long."""
+"""The number of seconds after which an idle process ends."""
 START_SECONDS: Final = 30.0
 FIRST_PAUSE: Final = 0.25
 LONGEST_PAUSE: Final = 30.0
-"""Seconds before starting a process again after a failed start: first, and at most."""
+"""The pauses in seconds before restarting a process after a failed start: first, and at most."""
 _PIECE: Final = 1024 * 1024
 
 
@@ -48,7 +48,7 @@ class TaskUnavailable(Exception):
 
 
 class TaskLimitExceeded(TaskUnavailable):
-    """The task exceeded its time or memory, and would do so again."""
+    """The task exceeded its time or memory limit, and would do so again."""
 
 
 class TaskFailed(Exception):
@@ -79,13 +79,14 @@ class TaskBudget:
     """Limits shared by the tasks of one purpose."""
 
     def __init__(self, processor: float, patience: float) -> None:
-        """Seconds of CPU time, and on the clock from now on, including waits."""
+        """Allow `processor` seconds of CPU time, and `patience` seconds from now on, including
+        waits."""
         self.processor = processor
         self._until = time.monotonic() + patience
 
     @property
     def remaining(self) -> float:
-        """Seconds on the clock."""
+        """The number of remaining seconds, including waits."""
         return self._until - time.monotonic()
 
     def require(self) -> None:
@@ -114,17 +115,17 @@ class TaskWorker:
         max_waiting: int = MAX_WAITING,
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
-        """`memory` limits the process, in bytes."""
+        """Create a worker, whose process can use `memory` bytes."""
         self._name = name
         self._memory = memory
         self._idle_seconds = idle_seconds
         self._queue: queue.Queue[_QueuedJob] = queue.Queue(max_waiting)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        # Only the thread uses the rest.
+        # Only the thread uses the following attributes.
         self._process: _Process | None = None
         self._failures = 0
-        """Consecutive failures to start."""
+        """The number of consecutive failures to start."""
         self._not_before = 0.0
 
     async def call(
@@ -134,8 +135,8 @@ class TaskWorker:
         allowance: TaskBudget,
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> T:
-        """Return the function's result. `is_wanted` is called, from another thread, when its
-        turn has come. Raises TaskFailed, TaskLimitExceeded, and TaskUnavailable."""
+        """Run the task, and return the function's result. `is_wanted` is called, from another
+        thread, when its turn has come. Raise TaskFailed, TaskLimitExceeded, and TaskUnavailable."""
         answer = self.submit(job, *arguments, allowance=allowance, is_wanted=is_wanted)
         try:
             async with asyncio.timeout(max(allowance.remaining, 0)):
@@ -150,8 +151,8 @@ class TaskWorker:
         allowance: TaskBudget,
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> "Future[T]":
-        """Return the result as a `concurrent.futures` future. Raises TaskUnavailable if the
-        queue is full."""
+        """Queue the task, and return a `concurrent.futures` future of its result. Raise
+        TaskUnavailable if the queue is full."""
         allowance.require()
         answer: Future[T] = Future()
         with self._lock:
@@ -160,7 +161,7 @@ class TaskWorker:
             except queue.Full:
                 raise TaskUnavailable("too much is waiting") from None
             if self._thread is None:
-                # A daemon, so that a server that ends doesn't wait for it. Its process ends, too.
+                # A daemon, so that a stopping server doesn't wait for it. Its process ends, too.
                 self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
                 self._thread.start()
         return answer
@@ -209,7 +210,7 @@ class TaskWorker:
             response = process.ask(content, patience)
         except _Lost as error:
             self._end(process)
-            # A process that ended by itself has used up its time or its memory.
+            # A process that ended by itself has used up its time or memory.
             allowance.processor = 0
             logger.warning(
                 "a worker process was lost",
@@ -278,7 +279,7 @@ class _Process:
         self._read(time.monotonic() + START_SECONDS)
 
     def ask(self, content: bytes, seconds: float) -> WorkResponse:
-        """Return the response. Raises _Lost after `seconds`."""
+        """Return the response. Raise _Lost after `seconds`."""
         until = time.monotonic() + seconds
         self._write(content, until)
         return self._read(until)

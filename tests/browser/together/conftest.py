@@ -1,6 +1,6 @@
 """The modules in this folder share one organization, one demonstration, and the pages of
 `shared_page`. Each test looks only at what it created itself, in topics named after the test. Tests
-that need an organization of their own belong in the parent folder."""
+that need their own organization belong in the parent folder."""
 
 from collections.abc import Iterator
 

@@ -36,7 +36,7 @@ def test_an_announcement_is_shown_until_it_is_dismissed(
     iris.go("organization/usage")
     settled(page)
     page.get_by_text("Show as table").last.click()
-    expect(page.get_by_role("columnheader", name="Number")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="Count")).to_be_visible()
     # (Not in a script element: the page's policy forbids that.)
     page.evaluate(Path(AXE).read_text())
     assert faults(iris, "usage, with a banner above") == []

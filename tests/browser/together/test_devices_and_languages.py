@@ -206,6 +206,8 @@ def test_the_client_works_from_right_to_left(demo_server: Server, shared_page: O
         assert side["x"] >= main["x"] + main["width"] - 1, place
         # A channel's description is below its name, whatever its script.
         about = iris.page.locator("main .about .content")
+        if place == "channels":
+            expect(about.first).to_be_visible()
         starts = about.evaluate_all("all => all.map((one) => getComputedStyle(one).textAlign)")
         assert set(starts) == ({"right"} if place == "channels" else set()), place
         assert iris.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, place

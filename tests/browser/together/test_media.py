@@ -73,11 +73,15 @@ def test_a_call_a_notification_preview_and_undo(
     link = r"\[Join the voice call\]\(https://meet\.jit\.si/[a-z]{20}#config.startWithVideoMuted"
     expect(ann.box).to_have_value(re.compile(link))
     ann.box.fill("")
-    expect(composer.get_by_role("button", name="Start a call")).to_be_visible()
+    composer.get_by_role("button", name="More").click()
+    page.get_by_role("menuitem", name="Voice call").click()
+    expect(ann.box).to_have_value(re.compile(link))
+    ann.box.fill("")
     auth = (town.ann.email, town.ann.api_key)
     realm = f"{town.server.url}/api/v1/realm"
     assert httpx.patch(realm, auth=auth, data={"video_chat_provider": 0}).is_success
     expect(page.get_by_role("button", name="Start a call")).to_have_count(0)
+    expect(composer.get_by_role("button", name="Voice call")).to_have_count(0)
 
     ann.box.fill("Who comes, @**topic** and @**all**?")
     told = page.get_by_role("list", name="Who will be notified")
@@ -103,6 +107,7 @@ def test_a_call_a_notification_preview_and_undo(
     expect(ben.message("And when?")).to_have_count(1)
     expect(ann.message("And when?")).to_have_count(1)
     expect(ann.box).to_have_value("")
+    ann.box.click()
     page.get_by_role("button", name="Schedule message").click()
     page.get_by_role("menuitemradio", name="Don’t allow undo").click()
 

@@ -20,6 +20,23 @@ def pins(window: Window) -> Locator:
     return window.page.get_by_role("region", name="Pinned messages")
 
 
+def move_to(message: Locator, x: float, y: float) -> tuple[float, float]:
+    """Move the pointer over the message, although a menu may be open. Return where it is."""
+    box = message.bounding_box()
+    assert box
+    at = box["x"] + x, box["y"] + y
+    message.page.mouse.move(*at)
+    return at
+
+
+def right_click(message: Locator, x: float, y: float) -> float:
+    """Press the right button over the message. Return the pointer's distance from the window's
+    left."""
+    at = move_to(message, x, y)
+    message.page.mouse.click(*at, button="right")
+    return at[0]
+
+
 def ben_pins(site: Site, message_id: int, *, method: str) -> None:
     with client_of(site.ben, site.server) as client:
         ok(client.call_endpoint(f"messages/{message_id}/pin", method=method))
@@ -52,19 +69,16 @@ def test_pinned_messages_are_visible_to_all(sqlite_site: Site, shared_page: Open
     for window in (ann, ben):
         expect(pins(window)).to_contain_text("1 pinned")
         expect(pins(window)).to_contain_text("Wifi: guest")
-    where = ann.message("Keys").locator(".rendered, .body").first.bounding_box()
-    assert where
-    page.mouse.click(where["x"] + 120, where["y"] + 10, button="right")
+    keys = ann.message("Keys").locator(".rendered, .body").first
+    where = right_click(keys, 120, 10)
     expect(menu).to_be_visible()
     box = menu.bounding_box()
     assert box
-    assert abs(box["x"] - where["x"] - 120) < 30
+    assert abs(box["x"] - where) < 30
     # With the pointer over another message, its menu opens in place of this one.
-    other = ann.message("Wifi").bounding_box()
-    assert other
-    page.mouse.move(other["x"] + 8, other["y"] + 8)
+    move_to(ann.message("Wifi"), 8, 8)
     expect(menu.get_by_role("menuitem", name="Pin for everyone")).to_be_visible()
-    page.mouse.click(other["x"] + 8, other["y"] + 8, button="right")
+    right_click(ann.message("Wifi"), 8, 8)
     expect(menu.get_by_role("menuitem", name="Unpin")).to_be_visible()
     # The menu still works if someone else is faster, and says what happened.
     ben_pins(town, ids["Wifi: guest"], method="DELETE")
@@ -72,16 +86,14 @@ def test_pinned_messages_are_visible_to_all(sqlite_site: Site, shared_page: Open
     menu.get_by_role("menuitem", name="Unpin").click()
     expect(page.get_by_text("This message was already unpinned")).to_be_visible()
     expect(pins(ann)).to_have_count(0)
-    other = ann.message("Wifi").bounding_box()
-    assert other
-    page.mouse.click(other["x"] + 8, other["y"] + 8, button="right")
+    right_click(ann.message("Wifi"), 8, 8)
     expect(menu.get_by_role("menuitem", name="Pin for everyone")).to_be_enabled()
     ben_pins(town, ids["Wifi: guest"], method="POST")
     expect(pins(ann)).to_contain_text("1 pinned")
     menu.get_by_role("menuitem", name="Pin for everyone").click()
     expect(page.get_by_text("This message was already pinned")).to_be_visible()
     expect(pins(ann)).to_contain_text("1 pinned")
-    page.mouse.click(where["x"] + 120, where["y"] + 10, button="right")
+    right_click(keys, 120, 10)
     menu.get_by_role("menuitem", name="Pin for everyone").click()
     expect(pins(ben)).to_contain_text("2 pinned")
     expect(pins(ben)).to_contain_text("Keys: at June's")
@@ -215,7 +227,10 @@ def test_a_gif_is_searched_and_sent(sqlite_site: Site, shared_page: Open) -> Non
     ann.go("narrow/channel/general/topic/tea")
     expect(ann.box).to_be_visible()
     assert asked == []
-    page.get_by_role("button", name="GIF").click()
+    ann.box.click()
+    tools = page.get_by_role("group", name="Formatting")
+    tools.get_by_role("button", name="More").click()
+    page.get_by_role("menuitem", name="GIF").click()
     # The item under the pointer is selected, whenever it appears.
     page.mouse.move(0, 0)
     picker = page.get_by_role("dialog", name="GIF")

@@ -59,7 +59,7 @@ def test_the_switcher_navigates_acts_and_changes_settings(
     option = page.get_by_role("option")
     for topic in ("first", "second"):
         ann.go(f"narrow/channel/general/topic/{topic}")
-        expect(ann.box).to_be_visible()
+        expect(page.get_by_role("textbox", name=f"Message #general > {topic}")).to_be_visible()
     page.get_by_role("main").focus()
     # The previous view comes first: Enter returns to it.
     keys.press("Control+k")

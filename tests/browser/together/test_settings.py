@@ -47,7 +47,7 @@ def test_an_agent_s_key_is_created_used_and_revoked(sqlite_site: Site, ann: Wind
     page.get_by_role("button", name="New key").click()
     page.get_by_label("Name").fill("Helper")
     page.get_by_label("Access", exact=True).select_option("send")
-    page.get_by_label("Only for an agent").check()
+    page.get_by_label("For an agent only").check()
     page.get_by_label("Can access your direct messages").uncheck()
     page.get_by_role("button", name="Create").click()
     key = page.get_by_role("dialog").locator("code").first.inner_text()

@@ -108,7 +108,8 @@ def test_text_survives_haste(sqlite_site: Site, shared_page: Open) -> None:
     edit(ann, "Second word")
     editor.fill("Second thought")
     with client_of(sqlite_site.ann, sqlite_site.server) as client:
-        query = {"anchor": "newest", "num_before": 1, "num_after": 0, "apply_markdown": False}
+        narrow = [["channel", "general"], ["topic", "haste"]]
+        query = {"anchor": "newest", "num_before": 1, "num_after": 0, "narrow": narrow}
         (second,) = ok(client.get_messages(query))["messages"]
         ok(client.delete_message(second["id"]))
     expect(editor).to_have_count(0)
@@ -122,7 +123,8 @@ def test_text_survives_haste(sqlite_site: Site, shared_page: Open) -> None:
     source = re.compile(r"/api/v1/messages/\d+\b")
     page.route(source, lambda route: held.append(route))
     ann.message("Second thought").hover()
-    ann.message("Second thought").get_by_role("button", name="Quote message").click()
+    with page.expect_request(source):
+        ann.message("Second thought").get_by_role("button", name="Quote message").click()
     expect(ann.box).to_be_focused()
     ann.go("inbox")
     expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
@@ -152,7 +154,8 @@ def test_text_survives_haste(sqlite_site: Site, shared_page: Open) -> None:
     page.route("**/api/v1/scheduled_messages", lambda route: held.append(route))
     ann.box.fill("Good morning")
     page.get_by_role("button", name="Schedule message").click()
-    page.get_by_role("menuitem", name="Tomorrow morning").click()
+    with page.expect_request("**/api/v1/scheduled_messages"):
+        page.get_by_role("menuitem", name="Tomorrow morning").click()
     page.get_by_role("button", name="Schedule message").click()
     expect(page.get_by_role("menuitem", name="Tomorrow morning")).to_be_disabled()
     page.keyboard.press("Escape")
@@ -308,3 +311,21 @@ def test_visible_people_have_names_immediately_in_a_large_organization(
     rest()
     expect(nobody).to_be_visible()
     expect(people.get_by_role("status")).to_have_count(0)
+
+
+def test_a_quotation_survives_escape(sqlite_site: Site, new_page: Open) -> None:
+    """While its compose box is loading, Escape closes it, and the quotation waits in its
+    conversation."""
+    with client_of(sqlite_site.ben, sqlite_site.server) as client:
+        news = {"type": "stream", "to": "general", "topic": "quoted", "content": "Plums are sweet"}
+        sent = ok(client.send_message(news))["id"]
+    ann = new_page(sqlite_site.server, sqlite_site.ann)
+    page = ann.page
+    release = held_back(page, r"/NewMessage-[\w-]+\.js")
+    ann.go(f"narrow/channel/general/near/{sent}")
+    ann.message("Plums are sweet").hover()
+    ann.message("Plums are sweet").get_by_role("button", name="Quote message").click()
+    page.keyboard.press("Escape")
+    release()
+    ann.go("narrow/channel/general/topic/quoted")
+    expect(page.locator(".compose")).to_contain_text("Plums are sweet")

@@ -45,19 +45,22 @@ export function registerKeys(app: App): () => void {
     composing.in(shown);
     return true;
   };
-  return register({
-    c: () => begin(() => composing.topic(currentChannel(app))),
-    x: () => begin(() => composing.direct()),
-    r: openConversation,
-    Enter: openConversation,
-    ArrowLeft: () => editLast(app),
-  });
+  return register(
+    {
+      c: () => startOrContinue(() => composing.topic(currentChannel(app))),
+      x: () => startOrContinue(() => composing.direct()),
+      r: openConversation,
+      Enter: openConversation,
+      ArrowLeft: () => editLast(app),
+    },
+    { general: true },
+  );
 }
 
 /** Start a message, or continue the one that is open. */
-function begin(anew: () => void): void {
+function startOrContinue(start: () => void): void {
   if (composing.isBegun) composing.box?.focus();
-  else anew();
+  else start();
 }
 
 /** Edit the user's newest message in the conversation in view. */
@@ -80,10 +83,10 @@ export function editLast(app: App): boolean {
 /** Return an unsent or failed message to the compose box. */
 export function undoSending(app: App, localId: string): void {
   const { outbox, toasts } = app;
-  const failed = outbox.pending.find((one) => one.localId === localId)?.state === "failed";
+  const failed = outbox.pending.find((message) => message.localId === localId)?.state === "failed";
   const pending = failed ? outbox.discard(localId) : outbox.undo(localId);
   if (!pending) {
-    toasts.note(words.media.tooLate);
+    toasts.info(words.media.tooLate);
     return;
   }
   const { to, content } = pending;
@@ -96,9 +99,9 @@ export function undoSending(app: App, localId: string): void {
 /** Quote a message, or the selected part of it, in its conversation. */
 export function quote(app: App, message: Message): void {
   // Before the box takes the focus, which clears the selection.
-  const asked = quoted(app, message);
+  const announcePending = quoted(app, message);
   composing.with(conversationFor(app, message), async (box) => {
-    const text = await asked;
+    const text = await announcePending;
     // The user may have navigated in the meantime.
     if (text !== null && composing.shows(box)) box.quote(text);
   });
@@ -125,7 +128,7 @@ async function quoted(app: App, message: Message): Promise<string | null> {
       (mention, link) => words.compose.quoteHeader({ mention, link }),
     );
   } catch (error) {
-    app.toasts.trouble(errorMessage(error));
+    app.toasts.error(errorMessage(error));
     return null;
   }
 }
@@ -158,11 +161,11 @@ export function announcePending(app: App): (pending: readonly Pending[]) => void
   return (pending) => {
     const before = errorMessage;
     errorMessage = new Set();
-    for (const one of pending) {
-      const what = newsOf(one);
-      if (!what || errorMessage.has(what)) continue;
-      errorMessage.add(what);
-      if (!before.has(what)) tell(app, one);
+    for (const message of pending) {
+      const quote = newsOf(message);
+      if (!quote || errorMessage.has(quote)) continue;
+      errorMessage.add(quote);
+      if (!before.has(quote)) announce(app, message);
     }
   };
 }
@@ -173,7 +176,7 @@ function newsOf({ localId, key, state, redirected, due }: Pending): string | nul
   return redirected && due !== undefined ? `goes to ${key}` : null;
 }
 
-function tell({ store, router, toasts }: App, { key, to, state, trouble }: Pending): void {
+function announce({ store, router, toasts }: App, { key, to, state, error }: Pending): void {
   const shown = shownIn(router.route);
   const isSeen = shown !== null && showsPending(shown, key);
   const name = conversationName(store.users, store.channels, to, store.me);
@@ -182,9 +185,9 @@ function tell({ store, router, toasts }: App, { key, to, state, trouble }: Pendi
       label: words.compose.view,
       run: () => router.toNarrow(narrowOf(to)),
     };
-    toasts.note(words.messages.topicMovedTo({ where: name }), isSeen ? undefined : action);
+    toasts.info(words.messages.topicMovedTo({ where: name }), isSeen ? undefined : action);
   } else if (!isSeen) {
-    toasts.offer(words.messages.notSentTo({ where: name, why: trouble ?? "" }), {
+    toasts.offer(words.messages.notSentTo({ where: name, why: error ?? "" }), {
       label: words.messages.show,
       run: () => router.go("drafts"),
     });

@@ -56,8 +56,8 @@ export function callName(): string {
   // 234 is the largest multiple of 26 in a byte: larger values would favor some letters.
   const links: string[] = [];
   while (links.length < 20) {
-    for (const one of crypto.getRandomValues(new Uint8Array(32))) {
-      if (one < 234 && links.length < 20) links.push(letters[one % 26]!);
+    for (const byte of crypto.getRandomValues(new Uint8Array(32))) {
+      if (byte < 234 && links.length < 20) links.push(letters[byte % 26]!);
     }
   }
   return links.join("");

@@ -30,7 +30,7 @@ export class Completer {
   readonly #callable = $derived.by(() => {
     const { groups, me } = this.store;
     return new Map(
-      [...groups].filter(([, one]) => hasPermission(groups, one.can_mention_group, me)),
+      [...groups].filter(([, group]) => hasPermission(groups, group.can_mention_group, me)),
     );
   });
 
@@ -53,7 +53,7 @@ export class Completer {
       tone: emojiBook.tone,
       me: this.store.me,
       address: (channelId, topic) => untrack(() => this.#address(channelId, topic)),
-      playgrounds: this.store.playgrounds.map((one) => one.pygments_language),
+      playgrounds: this.store.playgrounds.map((playground) => playground.pygments_language),
     });
   });
 
@@ -132,7 +132,7 @@ export class Completer {
 
   #channelOf(token: Token): number | null {
     const needle = normalized(token.channel ?? "");
-    return this.#known.channels.find((one) => one.plain === needle)?.channel.stream_id ?? null;
+    return this.#known.channels.find((known) => known.plain === needle)?.channel.stream_id ?? null;
   }
 
   #address(channelId: number, topic?: string): string {
@@ -146,19 +146,19 @@ export class Completer {
   /** Recent senders of the conversation, newest first, then its other participants. */
   #participants(key: ConversationKey | null): number[] {
     const { messages, directs } = this.store;
-    const found: number[] = [];
+    const ids: number[] = [];
     const all = [...messages.values()].filter((message) => message.key === key);
-    all.sort((one, other) => other.id - one.id);
+    all.sort((a, b) => b.id - a.id);
     for (const message of all.slice(0, 200)) {
-      if (!found.includes(message.sender_id)) found.push(message.sender_id);
+      if (!ids.includes(message.sender_id)) ids.push(message.sender_id);
     }
-    if (key?.startsWith("d")) found.push(...key.slice(1).split(",").map(Number));
-    const latest = [...directs].sort((one, other) => other[1] - one[1]).slice(0, 20);
+    if (key?.startsWith("d")) ids.push(...key.slice(1).split(",").map(Number));
+    const latest = [...directs].sort((a, b) => b[1] - a[1]).slice(0, 20);
     for (const [direct] of latest) {
       const people = direct.slice(1).split(",").map(Number);
-      if (people.length === 1) found.push(...people);
+      if (people.length === 1) ids.push(...people);
     }
-    return [...new Set(found)];
+    return [...new Set(ids)];
   }
 }
 

@@ -39,8 +39,6 @@ export function hasComposeBox({ view }: Route): boolean {
 interface Awaited {
   key: ConversationKey;
   call: (box: ComposeBox) => void;
-  /** Whether to keep waiting after navigation. */
-  stays: boolean;
 }
 
 class Composing {
@@ -58,10 +56,10 @@ class Composing {
   /** Register a mounted box. Returns a function that removes it. */
   attach(box: ComposeBox): () => void {
     this.#boxes.push(box);
-    const own = this.#awaited.filter(({ key }) => key === box.key);
-    if (own.length) {
-      this.#awaited = this.#awaited.filter((one) => !own.includes(one));
-      requestAnimationFrame(() => own.forEach(({ call }) => call(box)));
+    const ours = this.#awaited.filter(({ key }) => key === box.key);
+    if (ours.length) {
+      this.#awaited = this.#awaited.filter((box) => !ours.includes(box));
+      requestAnimationFrame(() => ours.forEach(({ call }) => call(box)));
     }
     return () => {
       this.#boxes = this.#boxes.filter((other) => other !== box);
@@ -114,27 +112,19 @@ class Composing {
     else this.direct(to.people);
   }
 
-  /** Write to a conversation and call a function with its box once that is mounted. */
+  /** Write to a conversation and call a function with its box. If the user cancels before a box is
+   * mounted, the call waits for the conversation's next one: what it adds is stored nowhere else. */
   with(to: Conversation, call: (box: ComposeBox) => void): void {
-    this.#within(to, call, false);
-  }
-
-  /** Continue with a whole message. If its box doesn't mount, the message waits for the next one,
-   * as it's stored nowhere else. */
-  takeIn(to: Conversation, content: string): void {
-    this.#within(to, (box) => box.take(content), true);
-  }
-
-  #within(to: Conversation, call: (box: ComposeBox) => void, stays: boolean): void {
     const key = keyOf(to);
     const openBox = this.fresh ? undefined : this.#boxes.find((box) => box.key === key);
     this.in(to);
     if (openBox) call(openBox);
-    else this.#awaited = [...this.#staying, { key, call, stays }];
+    else this.#awaited = [...this.#awaited, { key, call }];
   }
 
-  get #staying(): readonly Awaited[] {
-    return this.#awaited.filter(({ stays }) => stays);
+  /** Continue with a whole message. */
+  takeIn(to: Conversation, content: string): void {
+    this.with(to, (box) => box.take(content));
   }
 
   /** Insert a text into the current box. Start a new message if there isn't one, or if the text
@@ -149,7 +139,6 @@ class Composing {
   /** Close the new message; its draft stays. Focus returns, unless the user navigates. */
   close(goesBack = true): void {
     this.fresh = null;
-    this.#awaited = this.#staying;
     const opener = this.#opener;
     this.#opener = null;
     if (goesBack && opener?.isConnected)

@@ -41,10 +41,10 @@ test("an undone message waits until its box is mounted", () => {
   expect(lunch.taken).toHaveLength(2);
 });
 
-test("an action for a box is dropped if the user navigates", () => {
+test("a quotation waits for its conversation's box, even if a new message is canceled", () => {
   composing.with(LUNCH, (box) => box.quote("Soup"));
   composing.close();
   const { box, taken } = boxOf(LUNCH);
   composing.attach(box)();
-  expect(taken).toEqual([]);
+  expect(taken).toEqual(["Soup"]);
 });

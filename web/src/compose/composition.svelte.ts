@@ -34,11 +34,17 @@ export class Composition {
   /** Whether the preview is shown. */
   preview = $state(false);
   readonly uploads = new Uploads((upload, stored) =>
-    this.#arrived(upload, stored ? fileLink(stored.filename || upload.name, stored.url) : ""),
+    this.#arrived(
+      upload,
+      stored ? fileLink(stored.filename || upload.name, stored.url) : "",
+      stored?.url,
+    ),
   );
 
   #field: Field | null = null;
   #placeholders = new Map<number, string>();
+  /** Pictures uploaded here by their links, so that they can be edited. */
+  #pictures = new Map<string, File>();
 
   /** `changed` is called after each change; `left` for changes after the field was removed. */
   constructor(
@@ -123,7 +129,11 @@ export class Composition {
 
   /** Why it can't be sent yet: an upload is running or failed. */
   get awaits(): "file" | "failed" | null {
-    if (this.uploads.list.some((one) => one.state === "failed" && this.#placeholders.has(one.id))) {
+    if (
+      this.uploads.list.some(
+        (upload) => upload.state === "failed" && this.#placeholders.has(upload.id),
+      )
+    ) {
       return "failed";
     }
     // Includes uploads of an earlier box.
@@ -184,15 +194,15 @@ export class Composition {
   }
 
   unquote(quote: QuotePart): void {
-    this.quotes = this.quotes.filter((one) => one !== quote);
+    this.quotes = this.quotes.filter((other) => other !== quote);
     this.focus();
     this.changed();
   }
 
-  addFiles(files: Iterable<File>, most: number): void {
+  addFiles(files: Iterable<File>, maxBytes: number): void {
     for (const file of files) {
-      const upload = this.uploads.add(file, most);
-      if (upload.size > most) continue;
+      const upload = this.uploads.add(file, maxBytes);
+      if (upload.size > maxBytes) continue;
       const markdown = this.#place(upload.name);
       this.#placeholders.set(upload.id, markdown);
       awaited.add(markdown);
@@ -203,14 +213,14 @@ export class Composition {
 
   /** Add a placeholder for a file that isn't ready, at most `most` bytes, which may arrive after
    * the field is gone. Null removes it. */
-  addLater(name: string, coming: Promise<File | null>, most: number): void {
+  addLater(name: string, coming: Promise<File | null>, maxBytes: number): void {
     const markdown = this.#place(name);
     awaited.add(markdown);
     this.files = [...this.files, { markdown, name, url: "" }];
     this.changed();
     void coming.then((file) => {
-      if (file && file.size <= most) {
-        this.#placeholders.set(this.uploads.add(file, most).id, markdown);
+      if (file && file.size <= maxBytes) {
+        this.#placeholders.set(this.uploads.add(file, maxBytes).id, markdown);
         return;
       }
       this.#settle(markdown, "");
@@ -219,14 +229,40 @@ export class Composition {
 
   /** The running upload of a file. */
   uploadOf(file: FilePart): Upload | undefined {
-    return this.uploads.list.find((one) => this.#placeholders.get(one.id) === file.markdown);
+    return this.uploads.list.find((upload) => this.#placeholders.get(upload.id) === file.markdown);
+  }
+
+  /** The content of a picture, for editing. Throws if it isn't available anymore. */
+  async pictureOf(file: FilePart): Promise<Blob> {
+    const known = this.uploadOf(file)?.file ?? this.#pictures.get(file.url);
+    if (known) return known;
+    const response = await fetch(file.url);
+    if (!response.ok) throw new Error(response.statusText);
+    return response.blob();
+  }
+
+  /** Upload an edited file in place of another one. */
+  replaceFile(file: FilePart, edited: File, maxBytes: number): void {
+    const at = this.files.findIndex((other) => other.markdown === file.markdown);
+    const before = this.files.length;
+    this.addFiles([edited], maxBytes);
+    // The original stays if the edited file is too large.
+    const added = this.files[before];
+    if (!added) return;
+    const upload = this.uploadOf(file);
+    if (upload) this.uploads.cancel(upload.id);
+    const others = this.files.filter(
+      (other) => other !== added && other.markdown !== file.markdown,
+    );
+    this.files = at < 0 ? [...others, added] : others.toSpliced(at, 0, added);
+    this.changed();
   }
 
   /** Remove a file and cancel its upload. */
   removeFile(file: FilePart): void {
     const upload = this.uploadOf(file);
     if (upload) this.uploads.cancel(upload.id);
-    this.files = this.files.filter((one) => one.markdown !== file.markdown);
+    this.files = this.files.filter((other) => other.markdown !== file.markdown);
     this.focus();
     this.changed();
   }
@@ -241,7 +277,8 @@ export class Composition {
     }
   }
 
-  #arrived(upload: Upload, link: string): void {
+  #arrived(upload: Upload, link: string, url?: string): void {
+    if (url && upload.preview) this.#pictures.set(url, upload.file);
     const place = this.#placeholders.get(upload.id);
     this.#placeholders.delete(upload.id);
     if (place) this.#settle(place, link);
@@ -251,7 +288,7 @@ export class Composition {
   #settle(place: string, link: string): void {
     awaited.delete(place);
     const { files } = splitParts(link);
-    this.files = this.files.flatMap((one) => (one.markdown === place ? files : [one]));
+    this.files = this.files.flatMap((other) => (other.markdown === place ? files : [other]));
     // Without a field, `left` handles the change.
     if (this.#field) this.changed();
     else this.left(place, link);

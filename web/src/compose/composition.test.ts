@@ -22,7 +22,7 @@ function uploading(): () => void {
   }
   vi.stubGlobal("XMLHttpRequest", Request);
   vi.stubGlobal("document", { cookie: "" });
-  return () => going.splice(0).forEach((one) => one.onload());
+  return () => going.splice(0).forEach((request) => request.onload());
 }
 
 /** A fake field. */

@@ -1,4 +1,4 @@
-/** Dialogs about messages and topics, one at a time, rendered by Writing. */
+/** Dialogs about messages and topics, one at a time, rendered by ComposeDialogs. */
 
 import type { Conversation } from "../data/conversations";
 import type { Message } from "../data/data";
@@ -8,8 +8,8 @@ export interface MoveInput {
   channelId: number;
   topic: string;
   span: "change_one" | "change_later" | "change_all";
-  tellOld: boolean;
-  tellNew: boolean;
+  notifyOld: boolean;
+  notifyNew: boolean;
 }
 
 export interface ListInput {
@@ -23,21 +23,22 @@ export interface ReminderInput {
   note: string;
 }
 
-/** `begun` is unsaved input from before. */
+/** `initial` is unsaved input from before. */
 export type ComposeDialog =
-  | { kind: "move"; message: Message; begun?: MoveInput }
-  | { kind: "moveTopic"; channelId: number; topic: string; begun?: MoveInput }
+  | { kind: "move"; message: Message; initial?: MoveInput }
+  | { kind: "moveTopic"; channelId: number; topic: string; initial?: MoveInput }
   | { kind: "remove"; message: Message }
   | { kind: "removeTopic"; channelId: number; topic: string }
-  | { kind: "remind"; message: Message; begun?: ReminderInput }
+  | { kind: "remind"; message: Message; initial?: ReminderInput }
   | { kind: "schedule"; to: Conversation; content: string; done: () => void }
-  | { kind: "poll" | "todo"; insert: (text: string) => void; begun?: ListInput }
+  | { kind: "poll" | "todo"; insert: (text: string) => void; initial?: ListInput }
+  | { kind: "picture"; name: string; picture: Blob; done: (file: File) => void }
   | { kind: "time"; insert: (text: string) => void }
   | {
       kind: "snippets";
       content: string;
       insert: (text: string) => void;
-      begun?: OpenSnippet;
+      initial?: OpenSnippet;
     };
 
 class Dialogs {

@@ -62,9 +62,9 @@ export class Drafting {
   }
 
   /** Replace a placeholder in the draft after the box is gone. */
-  put(what: string, by: string): void {
+  put(text: string, by: string): void {
     const stored = this.#id === null ? undefined : this.drafts.all.get(this.#id);
     if (stored)
-      this.drafts.keep(stored.localId, { ...stored, content: stored.content.replace(what, by) });
+      this.drafts.keep(stored.localId, { ...stored, content: stored.content.replace(text, by) });
   }
 }

@@ -45,7 +45,7 @@ class Editing {
     }
     const leave = permissionToEdit(app.store.data, message, Date.now() / 1000);
     if ("refused" in leave) {
-      app.toasts.note(words.compose.cannotEdit[leave.refused]);
+      app.toasts.info(words.compose.cannotEdit[leave.refused]);
       return;
     }
     this.#asked = message.id;
@@ -59,11 +59,11 @@ class Editing {
       const untouched = composition.content;
       const place = conversationOf(message.key, app.store.data.topicNames);
       this.#open(app, { message, place, composition, before, untouched, until: leave.until });
-      typed.here();
+      typed.ready();
     } catch (error) {
-      if (this.#asked === message.id) app.toasts.trouble(errorMessage(error));
+      if (this.#asked === message.id) app.toasts.error(errorMessage(error));
     } finally {
-      typed.gone();
+      typed.canceled();
     }
   }
 
@@ -82,7 +82,7 @@ class Editing {
       edit.place = moveTarget(event) ?? edit.place;
       if (event.type !== "delete_message") return;
       this.#end(edit);
-      offer(app, edit, () => goOnAnew(edit));
+      offer(app, edit, () => continueAsNewMessage(edit));
     });
   }
 
@@ -102,7 +102,7 @@ class Editing {
         edit.place = (await topicOfMessage(id)) ?? edit.place;
       } catch (error) {
         if (!isTransient(error)) {
-          goOnAnew(edit);
+          continueAsNewMessage(edit);
           return;
         }
       }
@@ -131,15 +131,15 @@ class Editing {
       for (const file of left) this.#offerToDelete(app, file);
     } catch (error) {
       if (error instanceof ApiError && error.code === "EXPECTATION_MISMATCH") {
-        app.toasts.trouble(words.compose.editedElsewhere);
-      } else app.toasts.trouble(errorMessage(error));
+        app.toasts.error(words.compose.editedElsewhere);
+      } else app.toasts.error(errorMessage(error));
     } finally {
       this.saving = false;
     }
   }
 
   #offerToDelete(app: App, file: { id: number; name: string }): void {
-    app.toasts.note(words.compose.fileUnlinked({ name: file.name }), {
+    app.toasts.info(words.compose.fileUnlinked({ name: file.name }), {
       label: words.common.delete,
       run: () => void app.toasts.attempt(del(`/attachments/${file.id}`)),
     });
@@ -158,7 +158,7 @@ class Editing {
 }
 
 /** The message was deleted: continue as a new message. */
-function goOnAnew({ place, composition: { content } }: Edit): void {
+function continueAsNewMessage({ place, composition: { content } }: Edit): void {
   composing.takeIn(place, content);
 }
 

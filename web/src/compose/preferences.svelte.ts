@@ -10,7 +10,7 @@ const chosenDelay = new LocalSetting<number>("undo-send", 0);
 export const undoDelay = {
   /** 0 sends immediately. */
   get seconds(): number {
-    return UNDO_TIMES.find((one) => one === chosenDelay.value) ?? 0;
+    return UNDO_TIMES.find((seconds) => seconds === chosenDelay.value) ?? 0;
   },
   set seconds(seconds: number) {
     chosenDelay.value = seconds;

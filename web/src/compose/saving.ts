@@ -27,7 +27,7 @@ export function maxFileBytes(store: App["store"]): number {
 
 /** Offer to resume an unsaved edit. */
 export function offerUnsaved(toasts: App["toasts"], goOn: () => void): void {
-  toasts.note(words.compose.changesLost, { label: words.views.continueWriting, run: goOn });
+  toasts.info(words.compose.changesLost, { label: words.views.continueWriting, run: goOn });
 }
 
 /** Keep unsaved input when a form's component is destroyed. `left` returns how to resume; null if
@@ -40,10 +40,10 @@ export function keepUnsaved(
   onDestroy(() => {
     const goOn = left();
     if (!goOn) return;
-    const say = () => offerUnsaved(toasts, goOn);
+    const offer = () => offerUnsaved(toasts, goOn);
     const going = saving();
-    if (going) going.catch(say);
-    else say();
+    if (going) going.catch(offer);
+    else offer();
   });
 }
 
@@ -53,6 +53,6 @@ export function isUploading(
   { awaits }: Pick<Composition, "awaits">,
 ): boolean {
   if (!awaits) return false;
-  toasts.note(awaits === "file" ? words.compose.waitForFiles : words.compose.filesFailed);
+  toasts.info(awaits === "file" ? words.compose.waitForFiles : words.compose.filesFailed);
   return true;
 }

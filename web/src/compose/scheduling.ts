@@ -4,12 +4,12 @@ import { post } from "../wire/http";
 import { words } from "../words/index.svelte";
 
 export function sendLater(to: Conversation, content: string, at: number): Promise<unknown> {
-  const where =
+  const target =
     to.kind === "topic"
       ? { type: "channel", to: to.channelId, topic: to.topic }
       : { type: "direct", to: to.people };
   return post("/scheduled_messages", {
-    ...where,
+    ...target,
     content,
     scheduled_delivery_timestamp: at,
     read_by_sender: true,

@@ -31,9 +31,9 @@ export function canBeSaved(store: App["store"], { title, composition }: OpenSnip
 export async function save(snippet: OpenSnippet): Promise<void> {
   const { id, title, composition } = snippet;
   const kept = textOf(title, composition);
-  const what = { title: title.trim(), content: composition.content };
+  const fields = { title: title.trim(), content: composition.content };
   snippet.saving =
-    id === null ? post("/saved_snippets", what) : patch(`/saved_snippets/${id}`, what);
+    id === null ? post("/saved_snippets", fields) : patch(`/saved_snippets/${id}`, fields);
   try {
     await snippet.saving;
     snippet.kept = kept;

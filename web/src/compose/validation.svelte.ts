@@ -22,13 +22,15 @@ export class Validation {
     const to = this.to();
     if (!to) return [];
     const isCall = to.kind === "topic" && this.#called;
-    const there = isCall ? subscribers.of(to.channelId) : undefined;
+    const subscribed = isCall ? subscribers.of(to.channelId) : undefined;
     const text = isCall ? this.composition.content : "";
-    return untrack(() => warningsFor(store.data, to, text, there));
+    return untrack(() => warningsFor(store.data, to, text, subscribed));
   });
 
   readonly isPrevented = $derived.by(() => this.warnings.some(prevents));
-  readonly callsMany = $derived.by(() => this.warnings.some((one) => one.kind === "callsMany"));
+  readonly callsMany = $derived.by(() =>
+    this.warnings.some((warning) => warning.kind === "callsMany"),
+  );
   readonly isEmpty = $derived.by(() => !trimMessage(this.composition.content));
   readonly isTooLong = $derived.by(() => remainingCharacters(this.store, this.composition) < 0);
 
@@ -39,8 +41,8 @@ export class Validation {
   ) {
     // Subscribers are loaded when someone is mentioned.
     $effect(() => {
-      const where = to();
-      if (this.#called && where?.kind === "topic") subscribers.load(where.channelId);
+      const target = to();
+      if (this.#called && target?.kind === "topic") subscribers.load(target.channelId);
     });
   }
 }

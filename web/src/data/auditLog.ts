@@ -40,7 +40,7 @@ export interface ValueNames {
   userName: (id: number) => string;
 }
 
-const MOST = 60;
+const MAX_SHOWN = 60;
 
 /** The value of a setting as text. */
 export function valueText(setting: string, value: unknown, names: ValueNames): string {
@@ -69,5 +69,5 @@ function groupText(id: number, names: ValueNames): string {
 }
 
 function shorten(text: string): string {
-  return text.length > MOST ? `${text.slice(0, MOST - 1)}…` : text || "–";
+  return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN - 1)}…` : text || "–";
 }

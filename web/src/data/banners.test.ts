@@ -11,5 +11,5 @@ const banner = (id: number, ends_at: number) => ({
 
 it("shows banners that haven't expired and weren't closed", () => {
   const all = [banner(1, 100), banner(2, 300), banner(3, 300)];
-  expect(shownBanners(all, [3], 200).map((one) => one.id)).toEqual([2]);
+  expect(shownBanners(all, [3], 200).map((banner) => banner.id)).toEqual([2]);
 });

@@ -11,5 +11,5 @@ export function shownBanners(
   closed: readonly number[],
   now: number,
 ): readonly Banner[] {
-  return banners.filter((one) => one.ends_at > now && !closed.includes(one.id));
+  return banners.filter((banner) => banner.ends_at > now && !closed.includes(banner.id));
 }

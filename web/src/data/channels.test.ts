@@ -81,7 +81,7 @@ test("sorts channels", () => {
   const all = [of("b", 1, 9), of("a", 1, null), of("c", 5, 2)];
   const names = (order: "name" | "people" | "traffic") =>
     inOrder(all, order)
-      .map((one) => one.name)
+      .map((channel) => channel.name)
       .join("");
   expect([names("name"), names("people"), names("traffic")]).toEqual(["abc", "cab", "bca"]);
 });

@@ -1,7 +1,7 @@
 import type { GroupSetting } from "../wire/objects";
 import type { Parameters } from "../wire/http";
 import type { Channel, Data } from "./data";
-import { hasPermission } from "./permissions";
+import { administers, hasPermission } from "./permissions";
 
 /** Who sees a channel: everyone on the web, everyone in the organization, or its subscribers, with
  * shared or protected history. */
@@ -57,8 +57,7 @@ export function rightsIn(data: Known, channel: Channel): ChannelRights {
   const self = data.users.get(data.me);
   const has = (setting: GroupSetting | undefined) => hasPermission(data.groups, setting, data.me);
   const isGuest = self?.is_guest ?? true;
-  const isAdmin = self?.is_admin ?? false;
-  const administer = isAdmin || (!isGuest && has(channel.can_administer_channel_group));
+  const administer = administers(data, channel);
   const reads = Boolean(channel.subscription) || (!channel.invite_only && !isGuest);
   const generally = has(data.realm["realm_can_add_subscribers_group"] as GroupSetting | undefined);
   return {
@@ -81,7 +80,5 @@ export function inOrder(channels: readonly Channel[], order: ChannelOrder): Chan
     traffic: (channel) => -(channel.stream_weekly_traffic ?? -1),
     new: (channel) => -channel.date_created,
   };
-  return [...channels].sort(
-    (one, other) => by[order](one) - by[order](other) || one.name.localeCompare(other.name),
-  );
+  return [...channels].sort((a, b) => by[order](a) - by[order](b) || a.name.localeCompare(b.name));
 }

@@ -70,7 +70,7 @@ function channel(stream_id: number, name: string, subscribed = true): Channel {
 function scene(users: User[], more: Partial<Scene> = {}): Scene {
   return {
     known: knownOf(
-      new Map(users.map((one) => [one.user_id, one])),
+      new Map(users.map((user) => [user.user_id, user])),
       new Map([
         [1, channel(1, "kitchen")],
         [2, channel(2, "kindling", false)],
@@ -107,7 +107,7 @@ const PEOPLE = [
 
 function texts(typed: string, of = scene(PEOPLE)): string[] {
   const token = tokenAt(typed, typed.length);
-  return token ? choices(token, of).map((one) => one.text) : [];
+  return token ? choices(token, of).map((choice) => choice.text) : [];
 }
 
 describe("people", () => {
@@ -119,8 +119,8 @@ describe("people", () => {
   });
 
   it("put recent senders first", () => {
-    const lately = scene(PEOPLE, { participants: [3] });
-    expect(texts("@mar", lately)[0]).toBe("@**Ana María Núñez** ");
+    const withRecent = scene(PEOPLE, { participants: [3] });
+    expect(texts("@mar", withRecent)[0]).toBe("@**Ana María Núñez** ");
   });
 
   it("include the ID if names are ambiguous", () => {

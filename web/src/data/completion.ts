@@ -29,7 +29,7 @@ export const LANGUAGES = [
   ),
 ];
 
-const MOST = 8;
+const MAX_CHOICES = 8;
 
 /** People with normalized names, prepared once for many keystrokes. */
 export interface Known {
@@ -90,7 +90,7 @@ export function choices(token: Token, scene: Scene): Choice[] {
     case "topic":
       return topicLinks(token, scene);
     case "emoji":
-      return searchEmoji(scene.emoji, scene.ownEmoji, token.query, MOST).map((emoji) => ({
+      return searchEmoji(scene.emoji, scene.ownEmoji, token.query, MAX_CHOICES).map((emoji) => ({
         kind: "emoji",
         emoji,
         text: `${emojiText(emoji, scene.tone)} `,
@@ -114,9 +114,9 @@ export function choices(token: Token, scene: Scene): Choice[] {
 export function peopleFor(
   query: string,
   { known, participants, me }: Pick<Scene, "known" | "participants" | "me">,
-  most = MOST,
+  limit = MAX_CHOICES,
 ): User[] {
-  return scoredPeople(normalized(query), known, participants, me, most).map(({ user }) => user);
+  return scoredPeople(normalized(query), known, participants, me, limit).map(({ user }) => user);
 }
 
 function scoredPeople(
@@ -124,27 +124,27 @@ function scoredPeople(
   known: Known,
   participants: readonly number[],
   me: number,
-  most: number,
+  limit: number,
 ) {
   const near = new Map(participants.map((id, at) => [id, Math.min(at, 50) / 100]));
   return bestMatches(
     known.people,
     ({ user, plain: name }) => {
-      let how = matchRank(name, needle);
-      if (how === null && needle && emailFits(user, needle)) how = 3;
-      if (how === null) return null;
+      let rank = matchRank(name, needle);
+      if (rank === null && needle && emailFits(user, needle)) rank = 3;
+      if (rank === null) return null;
       // Names that begin with the query come first, then people nearby; bots come last.
-      const group = how <= 2 ? 0 : how;
+      const group = rank <= 2 ? 0 : rank;
       return (
         group * 10 +
-        (how === 0 ? 0 : 1) +
+        (rank === 0 ? 0 : 1) +
         (near.get(user.user_id) ?? 1) +
         (user.is_bot ? 3 : 0) +
         (user.user_id === me ? 2 : 0) +
-        how / 1000
+        rank / 1000
       );
     },
-    most,
+    limit,
   );
 }
 
@@ -155,14 +155,14 @@ function emailFits(user: User, needle: string): boolean {
 function mentions(token: Token, scene: Scene): Choice[] {
   const needle = normalized(token.query);
   const at = token.silent ? "@_" : "@";
-  const people = scoredPeople(needle, scene.known, scene.participants, scene.me, MOST);
+  const people = scoredPeople(needle, scene.known, scene.participants, scene.me, MAX_CHOICES);
   const groups = bestMatches(scene.known.groups, ({ plain: name }) => matchRank(name, needle), 4);
   const wildcards = (["all", "topic"] as const).filter((name) => {
     if (name === "topic" && !scene.inTopic) return false;
     const names = name === "all" ? ["all", "everyone", "channel"] : ["topic"];
-    return needle && names.some((one) => one.startsWith(needle));
+    return needle && names.some((name) => name.startsWith(needle));
   });
-  const found: Choice[] = [
+  const choices: Choice[] = [
     ...people.map(({ user, isTwin }): Choice => {
       const name = isTwin ? `${user.full_name}|${user.user_id}` : user.full_name;
       return { kind: "person", user, text: `${at}**${name}** ` };
@@ -179,43 +179,43 @@ function mentions(token: Token, scene: Scene): Choice[] {
     text: `${at}**${name}** `,
   }));
   // An exact wildcard comes first.
-  const exact = general.filter((one) => one.kind === "wildcard" && one.name === needle);
-  const rest = general.filter((one) => !exact.includes(one));
-  return [...exact, ...found.slice(0, MOST - general.length), ...rest];
+  const exact = general.filter((mention) => mention.kind === "wildcard" && mention.name === needle);
+  const rest = general.filter((mention) => !exact.includes(mention));
+  return [...exact, ...choices.slice(0, MAX_CHOICES - general.length), ...rest];
 }
 
-export function channelsFor(query: string, known: Known, most = MOST): Channel[] {
+export function channelsFor(query: string, known: Known, limit = MAX_CHOICES): Channel[] {
   const needle = normalized(query);
   return bestMatches(
     known.channels,
     ({ channel, plain: name }) => {
-      const how = matchRank(name, needle);
-      if (how === null) return null;
-      return how * 10 + (channel.subscription ? 0 : 5) + (channel.subscription?.is_muted ? 2 : 0);
+      const rank = matchRank(name, needle);
+      if (rank === null) return null;
+      return rank * 10 + (channel.subscription ? 0 : 5) + (channel.subscription?.is_muted ? 2 : 0);
     },
-    most,
+    limit,
   ).map(({ channel }) => channel);
 }
 
-export function topicsFor(query: string, topics: readonly string[], most = MOST): string[] {
+export function topicsFor(query: string, topics: readonly string[], limit = MAX_CHOICES): string[] {
   const needle = normalized(query.trim());
   return bestMatches(
     topics,
     (topic) => {
-      const how = matchRank(normalized(topic.replace(/^✔ /, "")), needle);
-      return how === null ? null : how + (topic.startsWith("✔ ") ? 1.5 : 0);
+      const rank = matchRank(normalized(topic.replace(/^✔ /, "")), needle);
+      return rank === null ? null : rank + (topic.startsWith("✔ ") ? 1.5 : 0);
     },
-    most,
+    limit,
   );
 }
 
 function topicLinks(token: Token, scene: Scene): Choice[] {
   const needle = normalized(token.channel ?? "");
-  const channel = scene.known.channels.find((one) => one.plain === needle)?.channel;
+  const channel = scene.known.channels.find((known) => known.plain === needle)?.channel;
   if (!channel) return [];
   const topics = scene.topics ?? [];
   const link = (topic: string) => `${linkText(channel, topic, scene)} `;
-  const found = topicsFor(token.query, topics).map((topic): Choice => ({
+  const matches = topicsFor(token.query, topics).map((topic): Choice => ({
     kind: "topic",
     topic,
     isNew: false,
@@ -223,9 +223,9 @@ function topicLinks(token: Token, scene: Scene): Choice[] {
   }));
   const typed = token.query.trim();
   if (typed && !topics.some((topic) => normalized(topic) === normalized(typed))) {
-    found.push({ kind: "topic", topic: typed, isNew: true, text: link(typed) });
+    matches.push({ kind: "topic", topic: typed, isNew: true, text: link(typed) });
   }
-  return found;
+  return matches;
 }
 
 /** Mention by name, or link if the name contains a delimiter. */
@@ -240,8 +240,10 @@ function linkText(channel: Channel, topic: string | undefined, scene: Scene): st
 function languages(query: string, playgrounds: readonly string[]): string[] {
   // Enter after a bare fence should start a new line, so nothing is suggested yet.
   if (!query) return [];
-  const all = [...new Set([...playgrounds.map((one) => one.toLowerCase()), ...LANGUAGES])];
-  return bestMatches(all, (name) => matchRank(name, query.toLowerCase()), MOST);
+  const all = [
+    ...new Set([...playgrounds.map((language) => language.toLowerCase()), ...LANGUAGES]),
+  ];
+  return bestMatches(all, (name) => matchRank(name, query.toLowerCase()), MAX_CHOICES);
 }
 
 export function isGuest(user: User): boolean {
@@ -261,23 +263,23 @@ export interface Token {
   channel?: string;
 }
 
-const OPENS = String.raw`(?:^|[\s'"({\[/<])`;
-const PERSON = new RegExp(String.raw`${OPENS}(@(_?)\*{0,2}([^*@\n]{0,60}))$`);
+const PREFIX = String.raw`(?:^|[\s'"({\[/<])`;
+const PERSON = new RegExp(String.raw`${PREFIX}(@(_?)\*{0,2}([^*@\n]{0,60}))$`);
 const TOPIC_MARKED = new RegExp(
-  String.raw`${OPENS}(#\*\*([^*>\n]{1,60})(?:\*\*)? ?>([^*\n]{0,60}))$`,
+  String.raw`${PREFIX}(#\*\*([^*>\n]{1,60})(?:\*\*)? ?>([^*\n]{0,60}))$`,
 );
-const TOPIC = new RegExp(String.raw`${OPENS}(#([^*>#\n]{1,60})>([^*\n]{0,60}))$`);
-const CHANNEL = new RegExp(String.raw`${OPENS}(#\*{0,2}([^*#>\n]{0,60}))$`);
-const EMOJI = new RegExp(String.raw`${OPENS}(:([\p{L}\p{N}_+-][^\s:*]{1,40}))$`, "u");
+const TOPIC = new RegExp(String.raw`${PREFIX}(#([^*>#\n]{1,60})>([^*\n]{0,60}))$`);
+const CHANNEL = new RegExp(String.raw`${PREFIX}(#\*{0,2}([^*#>\n]{0,60}))$`);
+const EMOJI = new RegExp(String.raw`${PREFIX}(:([\p{L}\p{N}_+-][^\s:*]{1,40}))$`, "u");
 const COMMAND = /^(\/([a-z]*))$/;
 const LANGUAGE = /(?:^|\n)((?:`{3,}|~{3,})[ \t]*([\w#+.-]*))$/;
 
 export function tokenAt(text: string, caret: number): Token | null {
   const before = text.slice(0, caret);
-  const token = (kind: Token["kind"], found: RegExpExecArray, query: string): Token => ({
+  const token = (kind: Token["kind"], match: RegExpExecArray, query: string): Token => ({
     kind,
     query,
-    start: caret - (found[1] ?? "").length,
+    start: caret - (match[1] ?? "").length,
     end: caret,
   });
 

@@ -45,14 +45,14 @@ describe("content", () => {
   });
 
   it("recognizes internal links", () => {
-    const own = ["https://cafe.example"];
-    expect(internalFragment("/#narrow/channel/1-a", own)).toBe("narrow/channel/1-a");
-    expect(internalFragment("#inbox", own)).toBe("inbox");
-    expect(internalFragment("https://cafe.example/#narrow/is/starred", own)).toBe(
+    const origins = ["https://cafe.example"];
+    expect(internalFragment("/#narrow/channel/1-a", origins)).toBe("narrow/channel/1-a");
+    expect(internalFragment("#inbox", origins)).toBe("inbox");
+    expect(internalFragment("https://cafe.example/#narrow/is/starred", origins)).toBe(
       "narrow/is/starred",
     );
-    expect(internalFragment("https://cafe.example/help#narrow", own)).toBeNull();
-    expect(internalFragment("https://else.example/#narrow/is/starred", own)).toBeNull();
+    expect(internalFragment("https://cafe.example/help#narrow", origins)).toBeNull();
+    expect(internalFragment("https://else.example/#narrow/is/starred", origins)).toBeNull();
   });
 });
 

@@ -1,6 +1,6 @@
 /** Prepares the server's HTML of messages for display. Text to text, without a DOM. */
 
-import { characters } from "./emoji";
+import { characters } from "./emojiCharacters";
 
 const TAG = /<[a-z][^<>]*>/g;
 const PLAIN_EMOJI =
@@ -68,9 +68,9 @@ export function withoutMe(html: string): string {
 
 /** A property in the server's style attribute. */
 export function styleProperty(text: string, property: string): string | undefined {
-  for (const one of text.split(";")) {
-    const colon = one.indexOf(":");
-    if (one.slice(0, colon).trim() === property) return one.slice(colon + 1).trim();
+  for (const declaration of text.split(";")) {
+    const colon = declaration.indexOf(":");
+    if (declaration.slice(0, colon).trim() === property) return declaration.slice(colon + 1).trim();
   }
   return undefined;
 }

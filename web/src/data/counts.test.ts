@@ -56,19 +56,19 @@ describe("unread counts", () => {
       { "c7/b": 1, "c8/b": 3 },
       { mentions: [2, 4, 6], mutedUsers: [3] },
     );
-    const found = unreadCounts(some);
-    expect(found.all).toEqual({ count: 7, muted: 1, mentions: 3 });
-    expect(found.byChannel.get(7)).toEqual({ count: 2, muted: 1, mentions: 1 });
-    expect(found.byChannel.get(8)).toEqual({ count: 2, muted: 0, mentions: 1 });
-    expect(found.directs).toEqual({ count: 3, muted: 0, mentions: 1 });
-    expect(found.followed).toBe(1);
-    expect(sumCounts(found.byChannel.values())).toEqual({ count: 4, muted: 1, mentions: 2 });
+    const counts = unreadCounts(some);
+    expect(counts.all).toEqual({ count: 7, muted: 1, mentions: 3 });
+    expect(counts.byChannel.get(7)).toEqual({ count: 2, muted: 1, mentions: 1 });
+    expect(counts.byChannel.get(8)).toEqual({ count: 2, muted: 0, mentions: 1 });
+    expect(counts.directs).toEqual({ count: 3, muted: 0, mentions: 1 });
+    expect(counts.followed).toBe(1);
+    expect(sumCounts(counts.byChannel.values())).toEqual({ count: 4, muted: 1, mentions: 2 });
   });
 
   it("skip archived channels and those the user left", () => {
-    const found = unreadCounts(known({ "c9/a": [1], "c10/a": [2] }, {}, { mentions: [1] }));
-    expect(found.all).toEqual({ count: 0, muted: 0, mentions: 0 });
-    expect(found.mentions).toBe(0);
+    const counts = unreadCounts(known({ "c9/a": [1], "c10/a": [2] }, {}, { mentions: [1] }));
+    expect(counts.all).toEqual({ count: 0, muted: 0, mentions: 0 });
+    expect(counts.mentions).toBe(0);
   });
 });
 

@@ -78,13 +78,13 @@ export function unreadCounts(slices: Known): UnreadCounts {
   for (const [key, ids] of known.unread.by) {
     if (!isOpen(known, key)) continue;
     const called = mentioned.get(key) ?? 0;
-    const what = isMuted(known, key) ? "muted" : "count";
-    if (what === "count" && isFollowed(known, key)) followed += ids.length;
+    const field = isMuted(known, key) ? "muted" : "count";
+    if (field === "count" && isFollowed(known, key)) followed += ids.length;
     mentions += called;
     for (const tally of [all, ofPlace(key)]) {
       // Mentions count even in muted conversations.
-      tally.count += what === "count" ? ids.length : called;
-      tally.muted += what === "muted" ? ids.length - called : 0;
+      tally.count += field === "count" ? ids.length : called;
+      tally.muted += field === "muted" ? ids.length - called : 0;
       tally.mentions += called;
     }
   }
@@ -93,30 +93,30 @@ export function unreadCounts(slices: Known): UnreadCounts {
   function ofPlace(key: ConversationKey): UnreadCount {
     const channelId = channelOfKey(key);
     if (channelId === null) return directs;
-    const there = byChannel.get(channelId) ?? { ...NO_UNREAD };
-    byChannel.set(channelId, there);
-    return there;
+    const counts = byChannel.get(channelId) ?? { ...NO_UNREAD };
+    byChannel.set(channelId, counts);
+    return counts;
   }
 }
 
 export function sumCounts(counts: Iterable<UnreadCount | undefined>): UnreadCount {
   const sum = { ...NO_UNREAD };
-  for (const one of counts) {
-    sum.count += one?.count ?? 0;
-    sum.muted += one?.muted ?? 0;
-    sum.mentions += one?.mentions ?? 0;
+  for (const unread of counts) {
+    sum.count += unread?.count ?? 0;
+    sum.muted += unread?.muted ?? 0;
+    sum.mentions += unread?.mentions ?? 0;
   }
   return sum;
 }
 
 /** The number for the icon and title, following `desktop_icon_count_display`. */
-export function badgeCount(known: Known, found: UnreadCounts): number {
-  const { directs, mentions, followed } = found;
+export function badgeCount(known: Known, counts: UnreadCounts): number {
+  const { directs, mentions, followed } = counts;
   // Count a mention in a direct message once.
   const called = directs.count + mentions - directs.mentions;
   switch (known.settings["desktop_icon_count_display"]) {
     case 1:
-      return found.all.count;
+      return counts.all.count;
     case 2:
       return called + followed;
     case 3:

@@ -114,7 +114,7 @@ export interface Data {
 const SINGLE =
   /^(realm_|server_|max_|password_|event_queue_|presence_last_|zulip_|jitsi_|giphy_|klipy_|stop_words|can_create)/;
 
-/** Named like single values, but stored as slices of their own. */
+/** Named like single values, but stored as separate slices. */
 const SLICES = new Set(["realm_emoji", "realm_user_settings_defaults"]);
 
 /** Lists that events replace as a whole. */
@@ -125,8 +125,13 @@ function byId<T, K extends keyof T>(items: readonly T[], id: K): Map<T[K], T> {
 }
 
 /** Large groups come without members; the server says whether the user belongs to them. */
-function groupsIn({ realm_user_groups: all, realm_user_groups_own: own, user_id: me }: Snapshot) {
-  const isLarge = (group: UserGroup) => own?.includes(group.id) && !group.members.includes(me);
+function groupsIn({
+  realm_user_groups: all,
+  realm_user_groups_own: ownGroups,
+  user_id: me,
+}: Snapshot) {
+  const isLarge = (group: UserGroup) =>
+    ownGroups?.includes(group.id) && !group.members.includes(me);
   return all.map((group) => (isLarge(group) ? { ...group, members: [me] } : group));
 }
 
@@ -138,12 +143,13 @@ export function dataOf(snapshot: Snapshot): Data {
     !SLICES.has(name) &&
     (LISTS.has(name) || !(Array.isArray(value) && name.startsWith("realm_")));
   const channels = new Map<number, Channel>();
-  for (const one of [...snapshot.never_subscribed, ...snapshot.unsubscribed]) {
-    channels.set(one.stream_id, channelOf(one, false));
+  for (const channel of [...snapshot.never_subscribed, ...snapshot.unsubscribed]) {
+    channels.set(channel.stream_id, channelOf(channel, false));
   }
-  for (const one of snapshot.subscriptions) channels.set(one.stream_id, channelOf(one, true));
+  for (const subscription of snapshot.subscriptions)
+    channels.set(subscription.stream_id, channelOf(subscription, true));
   const active = (user: User): User => ({ ...user, is_active: true });
-  const gone = (user: User): User => ({ ...user, is_active: false });
+  const deactivated = (user: User): User => ({ ...user, is_active: false });
   return {
     me,
     realm: Object.fromEntries(Object.entries(snapshot).filter(isSingle)),
@@ -153,7 +159,7 @@ export function dataOf(snapshot: Snapshot): Data {
       [
         ...snapshot.cross_realm_bots.map(active),
         ...snapshot.realm_users.map(active),
-        ...snapshot.realm_non_active_users.map(gone),
+        ...snapshot.realm_non_active_users.map(deactivated),
       ],
       "user_id",
     ),
@@ -163,17 +169,17 @@ export function dataOf(snapshot: Snapshot): Data {
     folders: byId(snapshot.channel_folders, "id"),
     defaultChannels: snapshot.realm_default_streams,
     topicPolicies: new Map(
-      snapshot.user_topics.map((one) => [topicKey(one.stream_id, one.topic_name), one]),
+      snapshot.user_topics.map((policy) => [topicKey(policy.stream_id, policy.topic_name), policy]),
     ),
     topicNames: new Map(
       [
-        ...snapshot.user_topics.map((one) => [one.stream_id, one.topic_name] as const),
-        ...snapshot.unread_msgs.streams.map((one) => [one.stream_id, one.topic] as const),
+        ...snapshot.user_topics.map((policy) => [policy.stream_id, policy.topic_name] as const),
+        ...snapshot.unread_msgs.streams.map((stream) => [stream.stream_id, stream.topic] as const),
       ].map(([channelId, topic]) => [topicKey(channelId, topic), topic]),
     ),
     unread: unreadOf(snapshot, me),
     starred: new Set(snapshot.starred_messages),
-    mutedUsers: new Set(snapshot.muted_users.map((one) => one.id)),
+    mutedUsers: new Set(snapshot.muted_users.map((user) => user.id)),
     alertWords: snapshot.alert_words,
     drafts: byId(snapshot.drafts, "id"),
     snippets: byId(snapshot.saved_snippets, "id"),
@@ -181,9 +187,9 @@ export function dataOf(snapshot: Snapshot): Data {
     reminders: byId(snapshot.reminders, "reminder_id"),
     views: byId(snapshot.navigation_views, "fragment"),
     directs: new Map(
-      snapshot.recent_private_conversations.map((one) => [
-        directKey(one.user_ids, me),
-        one.max_message_id,
+      snapshot.recent_private_conversations.map((conversation) => [
+        directKey(conversation.user_ids, me),
+        conversation.max_message_id,
       ]),
     ),
     newestMessage: snapshot.max_message_id,
@@ -220,38 +226,45 @@ const OWN_FIELDS = [
 ] as const;
 
 /** Separate the subscription from the channel. */
-export function channelOf(told: WireChannel & Partial<Subscription>, subscribed: boolean): Channel {
-  const channel: Record<string, unknown> = { ...told };
-  const own: Record<string, unknown> = {};
+export function channelOf(wire: WireChannel & Partial<Subscription>, subscribed: boolean): Channel {
+  const channel: Record<string, unknown> = { ...wire };
+  const subscription: Record<string, unknown> = {};
   for (const name of OWN_FIELDS) {
-    own[name] = channel[name];
+    subscription[name] = channel[name];
     delete channel[name];
   }
   // Legacy duplicates of other fields.
   delete channel["in_home_view"];
   delete channel["is_announcement_only"];
   delete channel["email_address"];
-  channel["subscription"] = subscribed ? own : null;
+  channel["subscription"] = subscribed ? subscription : null;
   return channel as unknown as Channel;
 }
 
 function unreadOf(snapshot: Snapshot, me: number): Unread {
-  const told = snapshot.unread_msgs;
-  const where = new Map<number, ConversationKey>();
+  const unreadMessages = snapshot.unread_msgs;
+  const keyOf = new Map<number, ConversationKey>();
   const by = new Map<ConversationKey, number[]>();
   const take = (key: ConversationKey, ids: number[]) => {
     by.set(
       key,
       [...(by.get(key) ?? []), ...ids].sort((a, b) => a - b),
     );
-    for (const id of ids) where.set(id, key);
+    for (const id of ids) keyOf.set(id, key);
   };
-  for (const one of told.streams) take(topicKey(one.stream_id, one.topic), one.unread_message_ids);
-  for (const one of told.pms) take(directKey([one.other_user_id], me), one.unread_message_ids);
-  for (const one of told.huddles) {
-    take(directKey(one.user_ids_string.split(",").map(Number), me), one.unread_message_ids);
+  for (const unread of unreadMessages.streams)
+    take(topicKey(unread.stream_id, unread.topic), unread.unread_message_ids);
+  for (const unread of unreadMessages.pms)
+    take(directKey([unread.other_user_id], me), unread.unread_message_ids);
+  for (const huddle of unreadMessages.huddles) {
+    take(directKey(huddle.user_ids_string.split(",").map(Number), me), huddle.unread_message_ids);
   }
-  return { where, by, mentions: new Set(told.mentions), incomplete: told.old_unreads_missing };
+  return {
+    where: keyOf,
+    by,
+    mentions: new Set(unreadMessages.mentions),
+    incomplete: unreadMessages.old_unreads_missing,
+  };
 }
 
 export function messageOf(wire: WireMessage, flags: readonly string[], me: number): Message {
@@ -265,6 +278,6 @@ export function messageOf(wire: WireMessage, flags: readonly string[], me: numbe
 /** IDs of all participants of a direct message. */
 export function peopleOf(message: Pick<WireMessage, "display_recipient">): number[] {
   return Array.isArray(message.display_recipient)
-    ? message.display_recipient.map((one) => one.id)
+    ? message.display_recipient.map((user) => user.id)
     : [];
 }

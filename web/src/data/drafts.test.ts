@@ -53,12 +53,12 @@ describe("merging drafts", () => {
 
   it("keeps both sides of a conflict", () => {
     const mine = local("mine", { known: known("x"), at: 5000 });
-    expect(mergeDrafts([mine], server("theirs", 9), name).map((one) => one.content)).toEqual([
+    expect(mergeDrafts([mine], server("theirs", 9), name).map((draft) => draft.content)).toEqual([
       "theirs",
       "mine",
     ]);
     const after = mergeDrafts([mine], server("theirs", 2), name);
-    expect(after.map((one) => [one.content, one.serverId])).toEqual([
+    expect(after.map((draft) => [draft.content, draft.serverId])).toEqual([
       ["mine", 5],
       ["theirs", null],
     ]);
@@ -80,7 +80,7 @@ describe("own versions", () => {
     expect(mergeDrafts([mine], server("Lunch at", 2), name)).toEqual([mine]);
     expect(mergeDrafts([mine], server("Lunch", 1), name)).toEqual([mine]);
     const theirs = mergeDrafts([mine], server("Dinner", 7), name);
-    expect(theirs.map((one) => one.content)).toEqual(["Dinner", "Lunch at one or "]);
+    expect(theirs.map((draft) => draft.content)).toEqual(["Dinner", "Lunch at one or "]);
   });
 
   it("are recognized if creating them got no response", () => {
@@ -96,17 +96,17 @@ describe("own versions", () => {
   });
 
   it("stay deleted", () => {
-    const gone = local("", { sent: [1], gone: 10_000 });
-    const at = (now: number, draft: LocalDraft, there: Map<number, Draft>) =>
-      mergeDrafts([draft], there, name, () => true, now);
-    expect(at(10_500, gone, server("x", 1))).toEqual([gone]);
-    expect(at(900_000, gone, new Map())).toEqual([gone]);
-    const deleted = { ...gone, deleted: true };
+    const expired = local("", { sent: [1], gone: 10_000 });
+    const at = (now: number, draft: LocalDraft, server: Map<number, Draft>) =>
+      mergeDrafts([draft], server, name, () => true, now);
+    expect(at(10_500, expired, server("x", 1))).toEqual([expired]);
+    expect(at(900_000, expired, new Map())).toEqual([expired]);
+    const deleted = { ...expired, deleted: true };
     expect(at(10_500, deleted, new Map())).toEqual([deleted]);
     expect(at(900_000, deleted, server("x", 1))).toEqual([deleted]);
     expect(at(900_000, deleted, new Map())).toEqual([]);
-    const unanswered = { ...gone, serverId: null };
-    expect(at(10_500, unanswered, server("x", 1))).toEqual([gone]);
+    const unanswered = { ...expired, serverId: null };
+    expect(at(10_500, unanswered, server("x", 1))).toEqual([expired]);
   });
 });
 

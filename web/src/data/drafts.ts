@@ -1,5 +1,5 @@
 /** Syncs drafts between this device and the server. A local draft remembers the server's version
- * and the versions that this device sent, so that its own echoes aren't taken for news. If both
+ * and the versions that this device sent, so that its own echoes aren't mistaken for changes. If both
  * sides changed, the newer one wins and the other becomes a separate draft. Sent and deleted
  * drafts are remembered for a while. */
 
@@ -107,11 +107,11 @@ export function draftFor(
   key: ConversationKey,
   me: number,
 ): LocalDraft | null {
-  let found: LocalDraft | null = null;
+  let closest: LocalDraft | null = null;
   for (const draft of drafts) {
-    if (draftKey(draft, me) === key && (!found || draft.at > found.at)) found = draft;
+    if (draftKey(draft, me) === key && (!closest || draft.at > closest.at)) closest = draft;
   }
-  return found;
+  return closest;
 }
 
 function taken(
@@ -132,7 +132,7 @@ export function mergeDrafts(
   wasThere: (serverId: number) => boolean = () => true,
   now = Date.now(),
 ): LocalDraft[] {
-  const found: LocalDraft[] = [];
+  const merged: LocalDraft[] = [];
   const seen = new Set<number>();
   const all = [...local];
   for (const { serverId } of all) if (serverId !== null) seen.add(serverId);
@@ -142,7 +142,7 @@ export function mergeDrafts(
       const rest = [...server.values()].filter((theirs) => !seen.has(theirs.id));
       const mine = findCreated(draft, rest);
       if (!mine) {
-        found.push(draft);
+        merged.push(draft);
         continue;
       }
       seen.add(mine.id);
@@ -153,24 +153,24 @@ export function mergeDrafts(
     done.add(serverId);
     const theirs = server.get(serverId);
     if (draft.gone !== undefined) {
-      if (theirs || !draft.deleted || now - draft.gone < REMEMBERED) found.push(draft);
+      if (theirs || !draft.deleted || now - draft.gone < REMEMBERED) merged.push(draft);
       continue;
     }
     if (!theirs) {
-      if (!wasThere(serverId)) found.push(draft);
+      if (!wasThere(serverId)) merged.push(draft);
       // Deleted elsewhere, but edited here since.
-      else if (isDirty(draft)) found.push({ ...draft, serverId: null, known: null, sent: [] });
+      else if (isDirty(draft)) merged.push({ ...draft, serverId: null, known: null, sent: [] });
       continue;
     }
     if (draft.sent?.includes(theirs.timestamp)) {
-      found.push(draft);
+      merged.push(draft);
       continue;
     }
     const fresh = taken(theirs, draft.localId);
     if (fresh.known === draft.known || fresh.known === draftFingerprint(draft)) {
-      found.push({ ...draft, known: fresh.known });
+      merged.push({ ...draft, known: fresh.known });
     } else if (!isDirty(draft)) {
-      found.push(fresh);
+      merged.push(fresh);
     } else {
       const aside = {
         localId: `${draft.localId}+${now.toString(36)}`,
@@ -178,12 +178,12 @@ export function mergeDrafts(
         known: null,
         sent: [],
       };
-      if (fresh.at > draft.at) found.push(fresh, { ...draft, ...aside });
-      else found.push({ ...draft, known: fresh.known }, { ...fresh, ...aside });
+      if (fresh.at > draft.at) merged.push(fresh, { ...draft, ...aside });
+      else merged.push({ ...draft, known: fresh.known }, { ...fresh, ...aside });
     }
   }
   for (const theirs of server.values()) {
-    if (!seen.has(theirs.id)) found.push(taken(theirs, name(theirs.id)));
+    if (!seen.has(theirs.id)) merged.push(taken(theirs, name(theirs.id)));
   }
-  return found;
+  return merged;
 }

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import {
-  characters,
   groupOf,
   withCurrentNames,
   searchEmoji,
@@ -11,6 +10,7 @@ import {
   type UnicodeEmoji,
   reactionsOf,
 } from "./emoji";
+import { characters } from "./emojiCharacters";
 import type { Reaction } from "../wire/objects";
 
 const ALL: UnicodeEmoji[] = [
@@ -20,7 +20,7 @@ const ALL: UnicodeEmoji[] = [
   { code: "1f4c7", names: ["card_index", "catalogue"] },
   { code: "2764", names: ["heart", "love"] },
 ];
-const OWN: Emoji[] = [{ name: "cat_of_the_house", code: "3", type: "realm_emoji" }];
+const CUSTOM: Emoji[] = [{ name: "cat_of_the_house", code: "3", type: "realm_emoji" }];
 
 describe("emoji", () => {
   it("convert codes to characters", () => {
@@ -43,7 +43,7 @@ describe("emoji", () => {
     expect([
       emojiText(up, ""),
       emojiText(up, "\u{1f3ff}"),
-      emojiText(OWN[0]!, "\u{1f3ff}"),
+      emojiText(CUSTOM[0]!, "\u{1f3ff}"),
     ]).toEqual([":+1:", "👍🏿", ":cat_of_the_house:"]);
   });
 
@@ -51,9 +51,9 @@ describe("emoji", () => {
     const kept: Emoji[] = [
       { name: "x", code: "2764", type: "unicode_emoji" },
       { name: "love", code: "2764", type: "unicode_emoji" },
-      OWN[0]!,
+      CUSTOM[0]!,
     ];
-    expect(withCurrentNames(kept, ALL).map((one) => one.name)).toEqual([
+    expect(withCurrentNames(kept, ALL).map((emoji) => emoji.name)).toEqual([
       "heart",
       "love",
       "cat_of_the_house",
@@ -61,14 +61,14 @@ describe("emoji", () => {
   });
 
   it("match any name, best first", () => {
-    expect(searchEmoji(ALL, OWN, "cat").map((one) => one.name)).toEqual([
+    expect(searchEmoji(ALL, CUSTOM, "cat").map((emoji) => emoji.name)).toEqual([
       "cat",
       "cat_of_the_house",
       "cat_face",
       "card_index",
       "smile_cat",
     ]);
-    expect(searchEmoji(ALL, [], ":love:").map((one) => one.code)).toEqual(["2764"]);
+    expect(searchEmoji(ALL, [], ":love:").map((emoji) => emoji.code)).toEqual(["2764"]);
     expect(searchEmoji(ALL, [], "smile cat")).toHaveLength(1);
   });
 
@@ -83,12 +83,12 @@ describe("emoji", () => {
   });
 
   it("are remembered once each", () => {
-    const [cat, own] = [searchEmoji(ALL, [], "cat")[0]!, OWN[0]!];
-    expect(withUse(withUse(withUse([], cat), own), cat)).toEqual([cat, own]);
+    const [cat, custom] = [searchEmoji(ALL, [], "cat")[0]!, CUSTOM[0]!];
+    expect(withUse(withUse(withUse([], cat), custom), cat)).toEqual([cat, custom]);
   });
 });
 
-const one = (emoji_code: string, user_id: number): Reaction => ({
+const reactionBy = (emoji_code: string, user_id: number): Reaction => ({
   emoji_name: "x",
   emoji_code,
   reaction_type: "unicode_emoji",
@@ -96,8 +96,11 @@ const one = (emoji_code: string, user_id: number): Reaction => ({
 });
 
 it("groups reactions by emoji, in order", () => {
-  const found = reactionsOf([one("1f44d", 5), one("2764", 4), one("1f44d", 6)], 4);
-  expect(found.map((chip) => [chip.emoji.code, chip.people, chip.mine])).toEqual([
+  const chips = reactionsOf(
+    [reactionBy("1f44d", 5), reactionBy("2764", 4), reactionBy("1f44d", 6)],
+    4,
+  );
+  expect(chips.map((chip) => [chip.emoji.code, chip.people, chip.mine])).toEqual([
     ["1f44d", [5, 6], false],
     ["2764", [4], true],
   ]);

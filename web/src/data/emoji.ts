@@ -14,18 +14,6 @@ export interface UnicodeEmoji {
   names: readonly string[];
 }
 
-/** The characters of a code such as `1f1fa-1f1f8`. */
-export function characters(code: string): string {
-  try {
-    const points = code.split("-").map((part) => Number.parseInt(part, 16));
-    const plain = String.fromCodePoint(...points);
-    // Ask for emoji presentation if the character is also a text symbol.
-    return points.length === 1 && (points[0] ?? 0) < 0x1f000 ? `${plain}\ufe0f` : plain;
-  } catch {
-    return "";
-  }
-}
-
 /** Skin tone modifiers from light to dark; the first means none. */
 export const TONES = ["", "\u{1f3fb}", "\u{1f3fc}", "\u{1f3fd}", "\u{1f3fe}", "\u{1f3ff}"] as const;
 export type Tone = (typeof TONES)[number];
@@ -168,26 +156,26 @@ export const GROUPS: readonly EmojiGroup[] = [
 export function groupOf(code: string): EmojiGroup {
   const point = Number.parseInt(code, 16);
   let group: EmojiGroup = "symbols";
-  for (const [first, one] of STRETCHES) {
+  for (const [first, emoji] of STRETCHES) {
     if (first > point) break;
-    group = one;
+    group = emoji;
   }
   return group;
 }
 
 export function inGroups(all: readonly UnicodeEmoji[]): Map<EmojiGroup, UnicodeEmoji[]> {
-  const found = new Map<EmojiGroup, UnicodeEmoji[]>(GROUPS.map((group) => [group, []]));
+  const groups = new Map<EmojiGroup, UnicodeEmoji[]>(GROUPS.map((group) => [group, []]));
   // Faces come first.
-  const isFace = (one: UnicodeEmoji) => /^1f6[0-4]|^1f9[17]/.test(one.code);
-  for (const one of all) found.get(groupOf(one.code))?.push(one);
-  for (const members of found.values()) {
+  const isFace = (emoji: UnicodeEmoji) => /^1f6[0-4]|^1f9[17]/.test(emoji.code);
+  for (const emoji of all) groups.get(groupOf(emoji.code))?.push(emoji);
+  for (const members of groups.values()) {
     members.sort(
       (a, b) =>
         Number(isFace(b)) - Number(isFace(a)) ||
         Number.parseInt(a.code, 16) - Number.parseInt(b.code, 16),
     );
   }
-  return found;
+  return groups;
 }
 
 /** Normalize a query like a name. */
@@ -210,59 +198,59 @@ export function emojiRank(name: string, needle: string): number | null {
 /** Emoji whose names match, best first. */
 export function searchEmoji(
   all: readonly UnicodeEmoji[],
-  own: readonly Emoji[],
+  custom: readonly Emoji[],
   text: string,
-  most = 120,
+  limit = 120,
 ): Emoji[] {
   const needle = folded(text);
-  const found: [number, number, Emoji][] = [];
-  for (const emoji of own) {
-    const how = emojiRank(emoji.name.toLowerCase(), needle);
-    if (how !== null) found.push([how, 0, emoji]);
+  const ranked: [number, number, Emoji][] = [];
+  for (const emoji of custom) {
+    const rank = emojiRank(emoji.name.toLowerCase(), needle);
+    if (rank !== null) ranked.push([rank, 0, emoji]);
   }
   for (const { code, names } of all) {
     let best: number | null = null;
     for (const name of names) {
-      const how = emojiRank(name, needle);
-      if (how !== null && (best === null || how < best)) best = how;
+      const rank = emojiRank(name, needle);
+      if (rank !== null && (best === null || rank < best)) best = rank;
     }
     if (best !== null) {
-      found.push([
+      ranked.push([
         best,
         names[0]?.length ?? 0,
         { name: names[0] ?? "", code, type: "unicode_emoji" },
       ]);
     }
   }
-  found.sort((one, other) => one[0] - other[0] || one[1] - other[1]);
-  return found.slice(0, most).map(([, , emoji]) => emoji);
+  ranked.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  return ranked.slice(0, limit).map(([, , emoji]) => emoji);
 }
 
 /** The organization's active custom emoji. */
 export function ownEmoji(realm: ReadonlyMap<string, RealmEmoji>): Emoji[] {
   return [...realm.values()]
-    .filter((one) => !one.deactivated)
-    .map((one) => ({
-      name: one.name,
-      code: one.id,
+    .filter((emoji) => !emoji.deactivated)
+    .map((emoji) => ({
+      name: emoji.name,
+      code: emoji.id,
       type: "realm_emoji" as const,
-      picture: one.source_url,
+      picture: emoji.source_url,
     }))
-    .sort((one, other) => one.name.localeCompare(other.name));
+    .sort((a, b) => a.name.localeCompare(b.name));
 }
 
 /** The list of frequently used emoji after one more use. */
-export function withUse(before: readonly Emoji[], emoji: Emoji, most = 14): Emoji[] {
-  const isSame = (one: Emoji) => one.code === emoji.code && one.type === emoji.type;
-  return [emoji, ...before.filter((one) => !isSame(one))].slice(0, most);
+export function withUse(before: readonly Emoji[], emoji: Emoji, limit = 14): Emoji[] {
+  const isSame = (other: Emoji) => other.code === emoji.code && other.type === emoji.type;
+  return [emoji, ...before.filter((emoji) => !isSame(emoji))].slice(0, limit);
 }
 
 /** Stored emoji with their current names. */
 export function withCurrentNames(kept: readonly Emoji[], all: readonly UnicodeEmoji[]): Emoji[] {
-  const names = new Map(all.map((one) => [one.code, one.names]));
-  return kept.map((one) => {
-    const known = one.type === "unicode_emoji" ? names.get(one.code) : undefined;
-    return known?.[0] && !known.includes(one.name) ? { ...one, name: known[0] } : one;
+  const names = new Map(all.map((emoji) => [emoji.code, emoji.names]));
+  return kept.map((emoji) => {
+    const known = emoji.type === "unicode_emoji" ? names.get(emoji.code) : undefined;
+    return known?.[0] && !known.includes(emoji.name) ? { ...emoji, name: known[0] } : emoji;
   });
 }
 
@@ -287,16 +275,20 @@ export interface ReactionChip {
 
 /** Reactions grouped by emoji, in the order they were first used. */
 export function reactionsOf(reactions: readonly Reaction[], me: number): ReactionChip[] {
-  const found = new Map<string, { emoji: Emoji; people: number[]; mine: boolean }>();
-  for (const one of reactions) {
-    const name = `${one.reaction_type} ${one.emoji_code}`;
-    let chip = found.get(name);
+  const chips = new Map<string, { emoji: Emoji; people: number[]; mine: boolean }>();
+  for (const reaction of reactions) {
+    const name = `${reaction.reaction_type} ${reaction.emoji_code}`;
+    let chip = chips.get(name);
     if (!chip) {
-      const emoji = { name: one.emoji_name, code: one.emoji_code, type: one.reaction_type };
-      found.set(name, (chip = { emoji, people: [], mine: false }));
+      const emoji = {
+        name: reaction.emoji_name,
+        code: reaction.emoji_code,
+        type: reaction.reaction_type,
+      };
+      chips.set(name, (chip = { emoji, people: [], mine: false }));
     }
-    chip.people.push(one.user_id);
-    if (one.user_id === me) chip.mine = true;
+    chip.people.push(reaction.user_id);
+    if (reaction.user_id === me) chip.mine = true;
   }
-  return [...found.values()];
+  return [...chips.values()];
 }

@@ -1,6 +1,6 @@
 /** A message's text in one line, for lists of conversations. */
 
-import { characters } from "./emoji";
+import { characters } from "./emojiCharacters";
 
 /** Content that isn't text. */
 export type ExcerptIcon = "picture" | "file" | "hidden" | "poll" | "list";
@@ -11,9 +11,9 @@ export interface Excerpt {
 }
 
 /** Longer than any window shows. */
-const LONGEST = 200;
+const MAX_LENGTH = 200;
 
-const PART = /<(\/?)([a-z][a-z0-9]*)([^<>]*)>|([^<]+)/g;
+const HTML_TOKEN = /<(\/?)([a-z][a-z0-9]*)([^<>]*)>|([^<]+)/g;
 const ENTITIES: Readonly<Record<string, string>> = {
   lt: "<",
   gt: ">",
@@ -46,7 +46,7 @@ export function excerpt(html: string): Excerpt {
     if (quotes) quoted += text;
     else written += text;
   };
-  for (const [, end, name = "", rest = "", text] of html.matchAll(PART)) {
+  for (const [, end, name = "", rest = "", text] of html.matchAll(HTML_TOKEN)) {
     if (skipped) {
       if (name === skipped.name) skipped.depth += end ? -1 : 1;
       if (skipped.depth === 0) skipped = null;
@@ -54,7 +54,7 @@ export function excerpt(html: string): Excerpt {
     }
     if (text !== undefined) {
       add(text);
-      if (written.length > LONGEST) break;
+      if (written.length > MAX_LENGTH) break;
       continue;
     }
     if (name === "blockquote") quotes = Math.max(0, quotes + (end ? -1 : 1));
@@ -82,8 +82,8 @@ export function excerpt(html: string): Excerpt {
       signs.add("file");
     } else if (name === "br") add(" ");
   }
-  const said = plain(written) || plain(quoted);
-  return { text: said, sign: ORDER.find((sign) => signs.has(sign)) ?? null };
+  const content = plain(written) || plain(quoted);
+  return { text: content, sign: ORDER.find((sign) => signs.has(sign)) ?? null };
 }
 
 function attribute(tag: string, name: string): string {
@@ -94,7 +94,7 @@ function plain(text: string): string {
   const known = text.replace(/&(#?\w+);/g, (all, name: string) => ENTITIES[name] ?? all);
   const line = known.replace(/\s+/g, " ").trim();
   // Don't split a surrogate pair.
-  return line.length > LONGEST
-    ? `${line.slice(0, LONGEST).replace(/[\ud800-\udbff]$/, "")}…`
+  return line.length > MAX_LENGTH
+    ? `${line.slice(0, MAX_LENGTH).replace(/[\ud800-\udbff]$/, "")}…`
     : line;
 }

@@ -19,12 +19,12 @@ const known = (more: object = {}) =>
   }) as unknown as Known;
 
 const done = (some: Known, facts: Facts) =>
-  firstSteps(some, facts).flatMap((one) => (one.done ? [one.name] : []));
+  firstSteps(some, facts).flatMap((step) => (step.done ? [step.name] : []));
 
 it("marks finished steps, and skips those the user may not know about", () => {
   expect(done(known(), NOTHING)).toEqual([]);
-  expect(firstSteps(known(), NOTHING).map((one) => one.name)).not.toContain("backups");
-  expect(firstSteps(known(), NOTHING).map((one) => one.name)).not.toContain("address");
+  expect(firstSteps(known(), NOTHING).map((step) => step.name)).not.toContain("backups");
+  expect(firstSteps(known(), NOTHING).map((step) => step.name)).not.toContain("address");
   const users = new Map([
     [1, { is_bot: false, profile_data: { 3: { value: "she" } } }],
     [4, { is_bot: false }],

@@ -39,7 +39,7 @@ export function firstSteps(slices: Known, facts: Facts): { name: FirstStep; done
     { name: "invite", done: people > 1 },
     { name: "channels", done: channels.size > GIVEN_CHANNELS },
     { name: "picture", done: realm["realm_icon_source"] === "U" },
-    { name: "profile", done: fields.some((one) => one?.value) },
+    { name: "profile", done: fields.some((field) => field?.value) },
     { name: "newcomers", done: Number(realm["realm_signup_announcements_stream_id"]) > 0 },
     { name: "write", done: facts.wrote },
     { name: "address", done: facts.address },

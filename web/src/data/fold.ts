@@ -19,8 +19,8 @@ const FOLDS: Readonly<Record<string, Fold>> = {
 export function fold(data: Data, events: readonly ServerEvent[]): Data {
   const next = new DataBuilder(data);
   for (const event of events) {
-    const what = event.op === undefined ? event.type : `${event.type}/${event.op}`;
-    (FOLDS[what] ?? FOLDS[event.type])?.(next, event);
+    const name = event.op === undefined ? event.type : `${event.type}/${event.op}`;
+    (FOLDS[name] ?? FOLDS[event.type])?.(next, event);
   }
   return next.data;
 }

@@ -57,22 +57,22 @@ interface Answer {
 /** Parse a provider's response, skipping malformed entries. */
 export function gifsIn(provider: GifProvider, answer: unknown): Gif[] {
   const { data, results } = (answer ?? {}) as Answer;
-  const found =
+  const gifs =
     provider.name === "GIPHY"
       ? (data ?? []).map(({ id, title, images }) => {
-          const small = images?.["fixed_width"] ?? images?.["fixed_width_small"];
-          const whole = images?.["downsized"] ?? images?.["original"] ?? small;
-          return made(id, title, whole?.url, small?.url, [small?.width, small?.height]);
+          const preview = images?.["fixed_width"] ?? images?.["fixed_width_small"];
+          const whole = images?.["downsized"] ?? images?.["original"] ?? preview;
+          return gif(id, title, whole?.url, preview?.url, [preview?.width, preview?.height]);
         })
       : (results ?? []).map(({ id, content_description: title, media_formats: formats }) => {
           const small = formats?.["tinygif"] ?? formats?.["gif"];
-          return made(id, title, formats?.["gif"]?.url, small?.url, small?.dims ?? []);
+          return gif(id, title, formats?.["gif"]?.url, small?.url, small?.dims ?? []);
         });
   // Remove duplicates.
-  return [...new Map(found.flatMap((one) => (one ? [[one.id, one]] : []))).values()];
+  return [...new Map(gifs.flatMap((gif) => (gif ? [[gif.id, gif]] : []))).values()];
 }
 
-function made(
+function gif(
   id: unknown,
   title: unknown,
   url: string | undefined,

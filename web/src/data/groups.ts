@@ -4,17 +4,17 @@ import { hasPermission } from "./permissions";
 
 /** All members of a group and its subgroups, each once. */
 export function membersOf(groups: ReadonlyMap<number, UserGroup>, id: number): number[] {
-  const found = new Set<number>();
+  const groupIds = new Set<number>();
   const seen = new Set<number>();
-  const visit = (one: number) => {
-    const group = groups.get(one);
-    if (!group || group.deactivated || seen.has(one)) return;
-    seen.add(one);
-    for (const member of group.members) found.add(member);
+  const visit = (groupId: number) => {
+    const group = groups.get(groupId);
+    if (!group || group.deactivated || seen.has(groupId)) return;
+    seen.add(groupId);
+    for (const member of group.members) groupIds.add(member);
     group.direct_subgroup_ids.forEach(visit);
   };
   visit(id);
-  return [...found];
+  return [...groupIds];
 }
 
 /** The fragment of the group's page; the name of a tab may follow. */
@@ -116,13 +116,13 @@ export function settingKeys(groups: Data["groups"], setting: GroupSetting): stri
 export function settingFromKeys(keys: readonly string[]): GroupSetting {
   const ids = (kind: string) =>
     keys.filter((key) => key.startsWith(kind)).map((key) => Number(key.slice(1)));
-  const found: AnonymousGroup = { direct_members: ids("u"), direct_subgroups: ids("g") };
-  const [only] = found.direct_subgroups;
-  return keys.length === 1 && only !== undefined ? only : found;
+  const members: AnonymousGroup = { direct_members: ids("u"), direct_subgroups: ids("g") };
+  const [only] = members.direct_subgroups;
+  return keys.length === 1 && only !== undefined ? only : members;
 }
 
 /** Roles that the user may assign: none above their own. */
-export function assignableRoles(own: number): number[] {
+export function assignableRoles(ownRole: number): number[] {
   const all = [Role.owner, Role.admin, Role.moderator, Role.member, Role.guest];
-  return all.filter((role) => role >= own || (role > Role.admin && own <= Role.admin));
+  return all.filter((role) => role >= ownRole || (role > Role.admin && ownRole <= Role.admin));
 }

@@ -19,14 +19,14 @@ interface Round {
   later: Snapshot;
 }
 
-const KEPT = new URL("./recorded.json.gz", import.meta.url);
+const RECORDED = new URL("./recorded.json.gz", import.meta.url);
 
 function histories(): Round[] {
   const generated = process.env["HISTORIES"];
-  const told = generated
+  const rounds = generated
     ? readFileSync(generated, "utf8")
-    : gunzipSync(readFileSync(KEPT)).toString("utf8");
-  return JSON.parse(told) as Round[];
+    : gunzipSync(readFileSync(RECORDED)).toString("utf8");
+  return JSON.parse(rounds) as Round[];
 }
 
 /** Without deactivated accounts, which hold no permissions. */
@@ -37,13 +37,13 @@ function held(data: Data, setting: GroupSetting): GroupSetting {
 }
 
 function withHeld<T extends object>(data: Data, record: T): T {
-  const told = Object.entries(record).map(([name, value]) => [
+  const fields = Object.entries(record).map(([name, value]) => [
     name,
     name.startsWith("can_") || name.startsWith("realm_can_")
       ? held(data, value as GroupSetting)
       : (value as unknown),
   ]);
-  return Object.fromEntries(told) as T;
+  return Object.fromEntries(fields) as T;
 }
 
 function without(record: object, ...names: string[]): Record<string, unknown> {
@@ -84,7 +84,7 @@ function shown(data: Data): Record<string, unknown> {
     emoji: data.emoji,
     linkifiers: data.linkifiers,
     playgrounds: data.playgrounds,
-    domains: new Set(data.domains.map((one) => JSON.stringify(one))),
+    domains: new Set(data.domains.map((domain) => JSON.stringify(domain))),
     profileFields: data.profileFields,
     onboarding: data.onboarding,
   };
@@ -93,8 +93,8 @@ function shown(data: Data): Record<string, unknown> {
 it("reads banners from the snapshot", () => {
   const { snapshot } = histories()[0] as Round;
   const banner = { id: 1, content: "Down tonight", posted_by: 1, posted_at: 0, ends_at: 9 };
-  const begun = dataOf({ ...snapshot, realm_banners: [banner] } as Round["snapshot"]);
-  expect(bannersOf(begun.realm)).toEqual([banner]);
+  const initial = dataOf({ ...snapshot, realm_banners: [banner] } as Round["snapshot"]);
+  expect(bannersOf(initial.realm)).toEqual([banner]);
 });
 
 describe("an older message", () => {
@@ -149,7 +149,7 @@ describe("an older message", () => {
 });
 
 describe("a snapshot plus later events", () => {
-  it.each(histories().map((one) => [one.name, one] as const))("%s", (_, round) => {
+  it.each(histories().map((history) => [history.name, history] as const))("%s", (_, round) => {
     const before = dataOf(round.snapshot);
     const untouched = structuredClone(before);
     const byEvents = shown(fold(before, round.events));
@@ -163,10 +163,13 @@ describe("a snapshot plus later events", () => {
     expect(before).toEqual(untouched);
   });
 
-  it.each(histories().map((one) => [one.name, one] as const))("one by one: %s", (_, round) => {
-    const before = dataOf(round.snapshot);
-    const atOnce = fold(before, round.events);
-    const singly = round.events.reduce((data, event) => fold(data, [event]), before);
-    expect(shown(singly)).toEqual(shown(atOnce));
-  });
+  it.each(histories().map((history) => [history.name, history] as const))(
+    "one by one: %s",
+    (_, round) => {
+      const before = dataOf(round.snapshot);
+      const atOnce = fold(before, round.events);
+      const singly = round.events.reduce((data, event) => fold(data, [event]), before);
+      expect(shown(singly)).toEqual(shown(atOnce));
+    },
+  );
 });

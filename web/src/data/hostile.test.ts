@@ -12,7 +12,8 @@ import {
   styleProperty,
   withoutMe,
 } from "./content";
-import { characters, reactionsOf } from "./emoji";
+import { reactionsOf } from "./emoji";
+import { characters } from "./emojiCharacters";
 import { excerpt } from "./excerpt";
 import { extensionOf, fileKind, pathIdOf, downloadUrl } from "./files";
 import { nextIndex, widgetOf } from "./widgets";
@@ -114,9 +115,9 @@ const json = fc
     ),
     { requiredKeys: [] },
   )
-  .map((found) => JSON.stringify(found));
+  .map((value) => JSON.stringify(value));
 
-const begun = fc
+const initial = fc
   .constantFrom("poll", "todo", "zform")
   .map((kind) => JSON.stringify({ widget_type: kind, extra_data: { type: "choices" } }));
 
@@ -124,8 +125,8 @@ describe("arbitrary messages", () => {
   it("have an excerpt, plain text, and rendered form", () => {
     fc.assert(
       fc.property(html, (content) => {
-        for (const made of [prepareHtml, plainText, withoutMe])
-          expect(typeof made(content)).toBe("string");
+        for (const convert of [prepareHtml, plainText, withoutMe])
+          expect(typeof convert(content)).toBe("string");
         expect(excerpt(content).text.length).toBeLessThanOrEqual(201);
         isOnlyEmoji(content);
       }),
@@ -136,8 +137,8 @@ describe("arbitrary messages", () => {
   it("can link to any address", () => {
     fc.assert(
       fc.property(value, (address) => {
-        for (const made of [pathIdOf, downloadUrl, extensionOf, fileKind, characters]) {
-          expect(typeof made(address)).toBe("string");
+        for (const read of [pathIdOf, downloadUrl, extensionOf, fileKind, characters]) {
+          expect(typeof read(address)).toBe("string");
         }
         internalFragment(address, ["https://chat.example"]);
         styleProperty(address, "text-align");
@@ -149,20 +150,20 @@ describe("arbitrary messages", () => {
 
   it("have a valid widget or none", () => {
     fc.assert(
-      fc.property(fc.oneof(begun, json, text), fc.array(fc.oneof(json, text)), (first, rest) => {
+      fc.property(fc.oneof(initial, json, text), fc.array(fc.oneof(json, text)), (first, rest) => {
         const contents = [first, ...rest];
-        const parts = contents.map((content, id): Submessage => {
+        const submessages = contents.map((content, id): Submessage => {
           return { id, message_id: 1, sender_id: 2, msg_type: "widget", content };
         });
-        const widget = widgetOf(parts, 2);
+        const widget = widgetOf(submessages, 2);
         if (widget?.kind === "poll")
           nextIndex(
-            widget.options.map((one) => one.key),
+            widget.options.map((option) => option.key),
             2,
           );
         if (widget?.kind === "todo")
           nextIndex(
-            widget.tasks.map((one) => one.key),
+            widget.tasks.map((task) => task.key),
             2,
           );
       }),
@@ -178,9 +179,9 @@ describe("arbitrary messages", () => {
       user_id: fc.integer(),
     });
     fc.assert(
-      fc.property(fc.array(reaction), (found) => {
-        const chips = reactionsOf(found as Reaction[], 1);
-        expect(chips.reduce((sum, chip) => sum + chip.people.length, 0)).toBe(found.length);
+      fc.property(fc.array(reaction), (reactions) => {
+        const chips = reactionsOf(reactions as Reaction[], 1);
+        expect(chips.reduce((sum, chip) => sum + chip.people.length, 0)).toBe(reactions.length);
       }),
       RUNS,
     );

@@ -36,9 +36,9 @@ const known = {
       { stream_id: 7, name: "general", folder_id: null, is_muted: false },
       { stream_id: 8, name: "bar", folder_id: 1, is_muted: false },
       { stream_id: 9, name: "noise", folder_id: null, is_muted: true },
-    ].map(({ is_muted, ...one }) => [
-      one.stream_id,
-      { ...one, is_archived: false, subscription: { is_muted, pin_to_top: false } },
+    ].map(({ is_muted, ...row }) => [
+      row.stream_id,
+      { ...row, is_archived: false, subscription: { is_muted, pin_to_top: false } },
     ]),
   ),
   folders: new Map([[1, { id: 1, name: "Bar", order: 0, is_archived: false }]]),
@@ -116,8 +116,8 @@ describe("the next unread conversation", () => {
     ["c9/x", "topic", "c9/called"],
     ["d3", "direct", "d4"],
     ["d4", "direct", "d3"],
-  ] as const)("after %s: %s %s", (here, kind, expected) => {
-    expect(nextUnread(known, here, kind)?.key).toBe(expected);
+  ] as const)("after %s: %s %s", (current, kind, expected) => {
+    expect(nextUnread(known, current, kind)?.key).toBe(expected);
   });
 
   it("is none where all is read", () => {
@@ -135,13 +135,13 @@ describe("the rows in the page", () => {
     ["after it", 10_000, 241, 9670],
     ["at the end", 40 * 5000 + 30 - 800, 4972, 198_910],
   ])("%s: renders few rows at stable positions", (_, from, start, above) => {
-    const found = rowWindow(shape, from, 800);
-    expect([found.start, found.above, found.whole]).toEqual([start, above, 200_030]);
-    expect(found.end - found.start).toBeLessThan(40);
-    expect(topOf(shape, found.start)).toBe(above);
+    const shown = rowWindow(shape, from, 800);
+    expect([shown.start, shown.above, shown.whole]).toEqual([start, above, 200_030]);
+    expect(shown.end - shown.start).toBeLessThan(40);
+    expect(topOf(shape, shown.start)).toBe(above);
     // Everything in view is rendered.
     expect(above).toBeLessThanOrEqual(from);
-    expect(topOf(shape, found.end)).toBeGreaterThanOrEqual(Math.min(from + 800, 200_030));
+    expect(topOf(shape, shown.end)).toBeGreaterThanOrEqual(Math.min(from + 800, 200_030));
   });
 
   it("renders nothing for an empty list, and the last rows after it shrank", () => {

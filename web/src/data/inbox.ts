@@ -45,8 +45,8 @@ export const EVERYTHING: InboxFilter = {
   muted: false,
 };
 
-/** Unread conversations first, or all by time. */
-export type InboxOrder = "unread" | "newest";
+/** Unread conversations first, all by time, or by channel. */
+export type InboxOrder = "unread" | "newest" | "channel";
 
 type InboxKnown = Pick<
   Data,
@@ -60,7 +60,7 @@ type InboxKnown = Pick<
   | "directs"
 >;
 
-const NONE: readonly number[] = [];
+const NO_IDS: readonly number[] = [];
 
 /** A row for each conversation, unordered. */
 export function inboxRows(
@@ -73,11 +73,11 @@ export function inboxRows(
   const rows: InboxRow[] = [];
   for (const key of new Set([...unread.by.keys(), ...latest.keys(), ...directs.keys()])) {
     if (!isOpen(known, key)) continue;
-    const ids = unread.by.get(key) ?? NONE;
+    const ids = unread.by.get(key) ?? NO_IDS;
     const called = ids.filter((id) => unread.mentions.has(id)).length;
     const muted = isMuted(known, key);
-    const there = latest.get(key);
-    const newest = Math.max(there?.last.id ?? 0, ids.at(-1) ?? 0, directs.get(key) ?? 0);
+    const previous = latest.get(key);
+    const newest = Math.max(previous?.last.id ?? 0, ids.at(-1) ?? 0, directs.get(key) ?? 0);
     rows.push({
       key,
       conversation: conversationOf(key, topicNames),
@@ -86,9 +86,9 @@ export function inboxRows(
       mentioned: called > 0,
       muted,
       followed: isFollowed(known, key),
-      participated: there?.mine ?? false,
+      participated: previous?.mine ?? false,
       newest,
-      last: there?.last.id === newest ? there.last : null,
+      last: previous?.last.id === newest ? previous.last : null,
     });
   }
   return rows;
@@ -108,9 +108,7 @@ export function inOrder(
   order: InboxOrder,
 ): { rows: InboxRow[]; fresh: number } {
   const isFresh = (row: InboxRow) => Number(order === "unread" && row.unread > 0);
-  const sorted = [...rows].sort(
-    (one, other) => isFresh(other) - isFresh(one) || other.newest - one.newest,
-  );
+  const sorted = [...rows].sort((a, b) => isFresh(b) - isFresh(a) || b.newest - a.newest);
   return { rows: sorted, fresh: sorted.filter(isFresh).length };
 }
 
@@ -119,7 +117,7 @@ type NextKnown = InboxKnown & Pick<Data, "folders">;
 /** The next unread conversation after `here`, in the order of the sidebar, wrapping around. */
 export function nextUnread(
   known: NextKnown,
-  here: ConversationKey | null,
+  current: ConversationKey | null,
   kind: "topic" | "direct",
 ): InboxRow | null {
   const places = new Map<number | null, number>(
@@ -131,19 +129,18 @@ export function nextUnread(
   const rows = inboxRows(known, new Map())
     .filter((row) => row.calls && row.conversation.kind === kind)
     .sort(
-      (one, other) =>
-        placeOf(one) - placeOf(other) ||
-        Number(other.mentioned) - Number(one.mentioned) ||
-        other.newest - one.newest,
+      (a, b) =>
+        placeOf(a) - placeOf(b) || Number(b.mentioned) - Number(a.mentioned) || b.newest - a.newest,
     );
-  const at = rows.findIndex((row) => row.key === here);
-  const rest = at < 0 ? stayInChannel(rows, here) : [...rows.slice(at + 1), ...rows.slice(0, at)];
+  const at = rows.findIndex((row) => row.key === current);
+  const rest =
+    at < 0 ? stayInChannel(rows, current) : [...rows.slice(at + 1), ...rows.slice(0, at)];
   return rest[0] ?? null;
 }
 
 /** A conversation that was just read isn't in the list; continue in its channel if possible. */
-function stayInChannel(rows: readonly InboxRow[], here: ConversationKey | null): InboxRow[] {
-  const channelId = here === null ? null : channelOfKey(here);
+function stayInChannel(rows: readonly InboxRow[], current: ConversationKey | null): InboxRow[] {
+  const channelId = current === null ? null : channelOfKey(current);
   const near = rows.findIndex((row) => channelId !== null && channelOfKey(row.key) === channelId);
   return near < 0 ? [...rows] : [...rows.slice(near), ...rows.slice(0, near)];
 }
@@ -168,7 +165,7 @@ interface RowWindow {
 }
 
 /** Extra rows above and below the viewport. */
-const SPARE = 8;
+const SPARE_ROWS = 8;
 
 /** Offset of a row's top in the list. */
 export function topOf(shape: ListShape, at: number): number {
@@ -177,9 +174,9 @@ export function topOf(shape: ListShape, at: number): number {
 
 /** The rows to render for a viewport at `from` with `height`. */
 export function rowWindow(shape: ListShape, from: number, height: number): RowWindow {
-  const first = Math.floor((from - shape.divider) / shape.row) - SPARE;
+  const first = Math.floor((from - shape.divider) / shape.row) - SPARE_ROWS;
   const start = Math.max(0, Math.min(first, shape.count - 1));
-  const end = Math.min(shape.count, Math.ceil((from + height) / shape.row) + SPARE);
+  const end = Math.min(shape.count, Math.ceil((from + height) / shape.row) + SPARE_ROWS);
   // The divider belongs to the row below it.
   const isBelow = shape.divided > 0 && start > shape.divided;
   return {

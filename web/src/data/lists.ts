@@ -34,27 +34,30 @@ export function withId(ids: readonly number[], id: number): readonly number[] {
   return ids[place] === id ? ids : [...ids.slice(0, place), id, ...ids.slice(place)];
 }
 
-export function withoutIds(ids: readonly number[], gone: ReadonlySet<number>): readonly number[] {
-  const kept = ids.filter((id) => !gone.has(id));
+export function withoutIds(
+  ids: readonly number[],
+  removed: ReadonlySet<number>,
+): readonly number[] {
+  const kept = ids.filter((id) => !removed.has(id));
   return kept.length === ids.length ? ids : kept;
 }
 
 /** Merge two sorted lists. */
-export function mergeIds(one: readonly number[], other: readonly number[]): number[] {
-  return [...new Set([...one, ...other])].sort((a, b) => a - b);
+export function mergeIds(first: readonly number[], other: readonly number[]): number[] {
+  return [...new Set([...first, ...other])].sort((a, b) => a - b);
 }
 
 /** The length at which a list is trimmed, and its length afterwards. */
 export const MAX_LENGTH = 3000;
-const KEPT = 2000;
+const TRIM_LENGTH = 2000;
 
 /** Trim the end that is farther from the message being read. */
 export function trimAround(list: MessageList, at: number): MessageList {
   const { ids } = list;
   if (ids.length <= MAX_LENGTH) return list;
   const place = sortedIndex(ids, at);
-  const start = Math.max(0, Math.min(place - KEPT / 2, ids.length - KEPT));
-  const end = start + KEPT;
+  const start = Math.max(0, Math.min(place - TRIM_LENGTH / 2, ids.length - TRIM_LENGTH));
+  const end = start + TRIM_LENGTH;
   return {
     ...list,
     ids: ids.slice(start, end),
@@ -67,7 +70,7 @@ export function trimAround(list: MessageList, at: number): MessageList {
 export function trimOldest(list: MessageList): MessageList {
   return list.ids.length <= MAX_LENGTH + 1000
     ? list
-    : { ...list, ids: list.ids.slice(-KEPT), foundOldest: false };
+    : { ...list, ids: list.ids.slice(-TRIM_LENGTH), foundOldest: false };
 }
 
 /** Messages in lists, plus the newest others: pending requests may include them. */

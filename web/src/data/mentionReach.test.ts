@@ -39,8 +39,8 @@ function data(list?: object): Data {
   } as unknown as Data;
 }
 
-const there = new Set([1, 2, 3, 4, 5]);
-const told = (text: string, some = data(), readers: ReadonlySet<number> | null = there) =>
+const subscribed = new Set([1, 2, 3, 4, 5]);
+const reachOf = (text: string, some = data(), readers: ReadonlySet<number> | null = subscribed) =>
   mentionReach(some, to, groupMentions(text), readers ?? undefined);
 
 describe("mention reach", () => {
@@ -53,27 +53,27 @@ describe("mention reach", () => {
       "a@*b*",
       "@**P2**",
     ]) {
-      expect(told(text)).toEqual([]);
+      expect(reachOf(text)).toEqual([]);
     }
     expect(
-      mentionReach(data(), { kind: "direct", people: [2] }, groupMentions("@**all**"), there),
+      mentionReach(data(), { kind: "direct", people: [2] }, groupMentions("@**all**"), subscribed),
     ).toEqual([]);
   });
 
   it("counts everyone else in the channel, without bots and deactivated users", () => {
-    expect(told("@**all** @**channel**")).toEqual([{ kind: "all", name: "all", count: 2 }]);
-    expect(told("@**all**", data(), null)).toEqual([{ kind: "all", name: "all", count: 4 }]);
+    expect(reachOf("@**all** @**channel**")).toEqual([{ kind: "all", name: "all", count: 2 }]);
+    expect(reachOf("@**all**", data(), null)).toEqual([{ kind: "all", name: "all", count: 4 }]);
   });
 
   it("counts the group's members in the channel", () => {
-    expect(told("Hi @*bakers*, @*bakers*, @*old*, @*none*")).toEqual([
+    expect(reachOf("Hi @*bakers*, @*bakers*, @*old*, @*none*")).toEqual([
       { kind: "group", name: "bakers", count: 2, absent: 1 },
     ]);
   });
 
   it("counts the topic's participants, and says whether it's fully loaded", () => {
-    expect(told("@**topic**")).toEqual([{ kind: "topic", count: 1, isAll: false }]);
+    expect(reachOf("@**topic**")).toEqual([{ kind: "topic", count: 1, isAll: false }]);
     const whole = data({ foundOldest: true, foundNewest: true, stale: false });
-    expect(told("@**topic**", whole)).toEqual([{ kind: "topic", count: 1, isAll: true }]);
+    expect(reachOf("@**topic**", whole)).toEqual([{ kind: "topic", count: 1, isAll: true }]);
   });
 });

@@ -29,18 +29,18 @@ export function groupMentions(content: string): string {
   return [...new Set([...wildcards, ...groups])].join(" ");
 }
 
-/** The people notified by `calls` (from `callsOf`); `there` are the channel's subscribers, if
+/** The people notified by `calls` (from `groupMentions`); `there` are the channel's subscribers, if
  * known. */
 export function mentionReach(
   data: Known,
   to: Conversation,
   calls: string,
-  there?: ReadonlySet<number>,
+  subscribers?: ReadonlySet<number>,
 ): MentionReach[] {
   if (to.kind !== "topic" || !calls) return [];
   // Most people who aren't loaded yet are active.
   const isIncomplete = data.realm["realm_users_incomplete"] === true;
-  const hears = (id: number) => {
+  const isNotified = (id: number) => {
     const user = data.users.get(id);
     if (id === data.me || !user) return id !== data.me && isIncomplete;
     return user.is_active !== false && !user.is_bot;
@@ -51,34 +51,34 @@ export function mentionReach(
   if (all) {
     const channel = data.channels.get(to.channelId);
     const others = (channel?.subscriber_count ?? 0) - (channel?.subscription ? 1 : 0);
-    const count = there ? [...there].filter(hears).length : others;
+    const count = subscribers ? [...subscribers].filter(isNotified).length : others;
     reaches.push({ kind: "all", name: all, count });
   }
-  if (wildcards.includes("topic")) reaches.push(topicTell(data, to, hears, there));
+  if (wildcards.includes("topic")) reaches.push(topicReach(data, to, isNotified, subscribers));
   const byName = new Map([...data.groups.values()].map((group) => [group.name, group]));
   for (const [, name = ""] of calls.matchAll(GROUP)) {
     const group = byName.get(name);
     if (!group || group.deactivated) continue;
-    const members = membersOf(data.groups, group.id).filter(hears);
-    const count = there ? members.filter((id) => there.has(id)).length : members.length;
+    const members = membersOf(data.groups, group.id).filter(isNotified);
+    const count = subscribers ? members.filter((id) => subscribers.has(id)).length : members.length;
     reaches.push({ kind: "group", name, count, absent: members.length - count });
   }
   return reaches;
 }
 
-function topicTell(
+function topicReach(
   data: Known,
   to: Extract<Conversation, { kind: "topic" }>,
-  hears: (id: number) => boolean,
-  there?: ReadonlySet<number>,
+  isNotified: (id: number) => boolean,
+  subscribers?: ReadonlySet<number>,
 ): MentionReach {
   const list = data.lists.get(nameOf(narrowOf(to)));
   const key = topicKey(to.channelId, to.topic);
   const writers = new Set<number>();
   for (const message of data.messages.values()) {
-    if (message.key === key && hears(message.sender_id)) writers.add(message.sender_id);
+    if (message.key === key && isNotified(message.sender_id)) writers.add(message.sender_id);
   }
-  const count = [...writers].filter((id) => !there || there.has(id)).length;
+  const count = [...writers].filter((id) => !subscribers || subscribers.has(id)).length;
   const isAll = Boolean(list?.foundOldest && list.foundNewest && !list.stale);
   return { kind: "topic", count, isAll };
 }

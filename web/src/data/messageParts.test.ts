@@ -12,7 +12,7 @@ describe("message parts", () => {
   it("split and join to the same message", () => {
     const content = `${quote}Look at this\nand that\n${file}\n${fileLink("b.pdf", "/user_uploads/2/b")}`;
     const parts = splitParts(content);
-    expect(parts.quotes.map(({ who, text }) => [who, text])).toEqual([
+    expect(parts.quotes.map(({ who: author, text }) => [author, text])).toEqual([
       ["Ana", "a\n```\ncode\n```"],
     ]);
     expect(parts.text).toBe("Look at this\nand that");

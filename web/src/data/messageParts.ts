@@ -27,13 +27,15 @@ const QUOTE =
 const FILE = /(?:^|\n)(\[([^[\]\n]+)\]\((\/user_uploads\/[^\s()]+|)\)) ?$/;
 
 export function joinParts({ quotes, text, files }: MessageParts): string {
-  return [...quotes.map((one) => one.markdown), ...(text ? [text] : []), ...linksOf(files)].join(
-    "\n",
-  );
+  return [
+    ...quotes.map((quote) => quote.markdown),
+    ...(text ? [text] : []),
+    ...linksOf(files),
+  ].join("\n");
 }
 
 function linksOf(files: readonly FilePart[]): string[] {
-  return files.map((one) => one.markdown);
+  return files.map((file) => file.markdown);
 }
 
 /** Split a message into its parts. If joining them wouldn't restore it, everything stays text. */
@@ -42,8 +44,8 @@ export function splitParts(content: string): MessageParts {
   const files: FilePart[] = [];
   let text = content;
   for (let match = QUOTE.exec(text); match; match = QUOTE.exec(text)) {
-    const [whole, who = "", , said = ""] = match;
-    quotes.push({ markdown: whole.replace(/\n$/, ""), who, text: said.trim() });
+    const [whole, author = "", , link = ""] = match;
+    quotes.push({ markdown: whole.replace(/\n$/, ""), who: author, text: link.trim() });
     text = text.slice(whole.length);
   }
   for (let match = FILE.exec(text); match; match = FILE.exec(text)) {
@@ -74,8 +76,11 @@ interface Quoted {
 }
 
 /** A quotation with its author and a link. `said` formats "X said:". */
-export function quotation(quoted: Quoted, said: (mention: string, link: string) => string): string {
+export function quotation(
+  quoted: Quoted,
+  intro: (mention: string, link: string) => string,
+): string {
   const fence = fenceFor(quoted.text);
   const mention = `@_**${quoted.senderName}|${quoted.senderId}**`;
-  return `${said(mention, quoted.link)}\n${fence}quote\n${quoted.text.trim()}\n${fence}\n`;
+  return `${intro(mention, quoted.link)}\n${fence}quote\n${quoted.text.trim()}\n${fence}\n`;
 }

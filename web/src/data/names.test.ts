@@ -20,7 +20,7 @@ describe("names", () => {
 
   it("of many people are a few, and a number", () => {
     const users = new Map([1, 2, 3, 4].map((id) => [id, { full_name: `P${id}` }]));
-    const name = (most?: number) => peopleName(users as never, [1, 2, 3, 4], 9, most);
+    const name = (limit?: number) => peopleName(users as never, [1, 2, 3, 4], 9, limit);
     expect(name()).toBe("P1, P2, P3, and P4");
     expect(name(2)).toBe("P1, P2, and 2 others");
     expect(name(8)).toBe(name());

@@ -24,10 +24,10 @@ export function peopleName(
   users: Users,
   people: readonly number[],
   me: number,
-  most = people.length,
+  limit = people.length,
 ): string {
   if (people.length === 1 && people[0] === me) return words.common.noteToSelf;
-  const names = people.slice(0, most).map((id) => userName(users, id));
+  const names = people.slice(0, limit).map((id) => userName(users, id));
   const others = people.length - names.length;
   if (others > 0) names.push(words.messages.others({ count: others }));
   return listed(names);

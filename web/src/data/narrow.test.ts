@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Data } from "./data";
+import { conversationPlace } from "./fragments";
 import { fragmentOf, placeIn } from "./narrow";
 import { type Narrow } from "./conversations";
 
@@ -49,5 +50,34 @@ describe("fragments", () => {
   it("reject invalid narrows", () => {
     expect(placeIn("inbox", data)).toBeNull();
     expect(placeIn("narrow/channel/nowhere", data)).toBeNull();
+  });
+});
+
+describe("conversations are found without the organization's data", () => {
+  it.each([
+    "narrow/channel/7-night-shift",
+    "narrow/channel/7-night-shift/near/12",
+    "narrow/channel/7-night-shift/topic/50.25.20off.2E",
+    "narrow/channel/7/topic/",
+    "narrow/stream/7-night-shift/subject/x/near/12",
+    "narrow/channel/7-night-shift/topic/x/with/9",
+    "narrow/dm/5-Ana-Mar.C3.ADa",
+    "narrow/pm-with/5,6-group/near/3",
+  ])("%s", (fragment) => {
+    expect(conversationPlace(fragment)).toEqual(placeIn(fragment, data));
+  });
+
+  it.each([
+    "",
+    "inbox",
+    "narrow",
+    "narrow/is/starred",
+    "narrow/dm/ana@cafe.2Eexample",
+    "narrow/channel/night-shift",
+    "narrow/channel/7/topic/x/search/tea",
+    "narrow/channel/7/-is/muted",
+    "narrow/channel/7/near/",
+  ])("“%s” isn’t one, or needs them", (fragment) => {
+    expect(conversationPlace(fragment)).toBeNull();
   });
 });

@@ -2,6 +2,7 @@
 
 import { keyOf, others, type Conversation, type Narrow, type Term } from "./conversations";
 import { peopleOf, type Data, type Message } from "./data";
+import { decoded, encoded } from "./fragments";
 
 /** A unique name for a narrow and its list. */
 export function nameOf(narrow: Narrow): string {
@@ -69,9 +70,9 @@ export function showsConversations(narrow: Narrow): boolean {
 export function matches(narrow: Narrow, message: Message, data: Data): boolean | undefined {
   let known = true;
   for (const term of narrow) {
-    const found = matchesTerm(term, message, data);
-    if (found === undefined) known = false;
-    else if (found === (term.negated ?? false)) return false;
+    const isMatch = matchesTerm(term, message, data);
+    if (isMatch === undefined) known = false;
+    else if (isMatch === (term.negated ?? false)) return false;
   }
   return known ? true : undefined;
 }
@@ -136,22 +137,6 @@ function matchesIs(operand: string, message: Message, data: Data): boolean | und
 }
 
 // URLs
-
-function encoded(text: string): string {
-  return encodeURIComponent(text)
-    .replace(/\./g, ".2E")
-    .replace(/%/g, ".")
-    .replace(/\(/g, ".28")
-    .replace(/\)/g, ".29");
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text.replace(/\./g, "%"));
-  } catch {
-    return text;
-  }
-}
 
 export type Named = Pick<Data, "channels" | "users">;
 
@@ -233,8 +218,8 @@ export function operandOf(operator: string, text: string, data: Data): Term["ope
       return operator === "dm"
         ? others(ids.split(",").map(Number), data.me)
         : ids.split(",").map(Number);
-    const found = text.split(",").map((one) => userWith(one.trim(), data));
-    return found.every((id) => id !== null) ? others(found as number[], data.me) : null;
+    const users = text.split(",").map((name) => userWith(name.trim(), data));
+    return users.every((id) => id !== null) ? others(users as number[], data.me) : null;
   }
   if (operator === "sender") {
     const id = /^(\d+)(?:-|$)/.exec(text)?.[1];

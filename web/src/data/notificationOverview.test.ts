@@ -8,7 +8,7 @@ import {
   type Place,
 } from "./notificationOverview";
 
-const KNOWN = {
+const STATE = {
   me: 1,
   settings: {
     enable_desktop_notifications: true,
@@ -43,16 +43,17 @@ const KNOWN = {
 } as unknown as NotificationState;
 
 /** "desktop+ channel": the channels that notify or don't, and the deciding setting. */
-function said(place: Place, kind: (typeof MESSAGE_KINDS)[number] = "any"): string[] {
-  const notifies = outcomesOf(KNOWN, place, kind);
-  return decidingSettings(notifies).map(({ cause, ways }) => {
-    const sign = (way: string) => (notifies.find((one) => one.way === way)?.notifies ? "+" : "-");
-    return `${ways.map((way) => way + sign(way)).join(" ")}: ${cause}`;
+function effects(place: Place, kind: (typeof MESSAGE_KINDS)[number] = "any"): string[] {
+  const notifies = outcomesOf(STATE, place, kind);
+  return decidingSettings(notifies).map(({ cause, channels }) => {
+    const sign = (channel: string) =>
+      notifies.find((notification) => notification.channel === channel)?.notifies ? "+" : "-";
+    return `${channels.map((channel) => channel + sign(channel)).join(" ")}: ${cause}`;
   });
 }
 
 it("lists subscribed channels, and topics with a policy", () => {
-  expect(places(KNOWN)).toEqual([
+  expect(places(STATE)).toEqual([
     { channelId: 0 },
     { channelId: 7 },
     { channelId: 8 },
@@ -98,5 +99,5 @@ it.each<[string, Place, (typeof MESSAGE_KINDS)[number], string[]]>([
     ["desktop+ sound+: alerted", "push+: channel", "email+: general"],
   ],
 ])("%s", (_, place, kind, wanted) => {
-  expect(said(place, kind)).toEqual(wanted);
+  expect(effects(place, kind)).toEqual(wanted);
 });

@@ -37,7 +37,7 @@ export type DecidingSetting =
   | "general";
 
 interface Outcome {
-  way: NotificationChannel;
+  channel: NotificationChannel;
   notifies: boolean;
   cause: DecidingSetting;
 }
@@ -64,8 +64,10 @@ export function places(known: NotificationState): Place[] {
     { channelId: 0 },
     ...[...known.channels.keys()].filter(open).map((channelId) => ({ channelId })),
     ...[...known.topicPolicies.values()]
-      .filter((one) => one.visibility_policy !== TopicPolicy.inherit && open(one.stream_id))
-      .map((one) => ({ channelId: one.stream_id, topic: one.topic_name })),
+      .filter(
+        (policy) => policy.visibility_policy !== TopicPolicy.inherit && open(policy.stream_id),
+      )
+      .map((policy) => ({ channelId: policy.stream_id, topic: policy.topic_name })),
   ];
 }
 
@@ -82,16 +84,20 @@ export function outcomesOf(
       ? { type: "stream", stream_id: channelId, key: topicKey(channelId, topic ?? NO_TOPIC) }
       : { type: "private", key: `d${SOMEBODY}` }),
   } as NotifiableMessage;
-  return NOTIFICATION_CHANNELS.map((way) => {
-    const reason = notificationReason(known, message, way);
-    return { way, notifies: reason !== null, cause: cause(known, message, way, reason) };
+  return NOTIFICATION_CHANNELS.map((channel) => {
+    const reason = notificationReason(known, message, channel);
+    return {
+      channel,
+      notifies: reason !== null,
+      cause: cause(known, message, channel, reason),
+    };
   });
 }
 
 function cause(
   known: NotificationState,
   message: NotifiableMessage,
-  way: NotificationChannel,
+  medium: NotificationChannel,
   reason: ReturnType<typeof notificationReason>,
 ): DecidingSetting {
   if (reason && reason !== "channel") return reason;
@@ -101,7 +107,7 @@ function cause(
     const policy = known.topicPolicies.get(message.key)?.visibility_policy;
     return policy === TopicPolicy.muted ? "topicMuted" : "channelMuted";
   }
-  const override = channelOverride(channel, way);
+  const override = channelOverride(channel, medium);
   if (override === null || override === undefined) {
     // Followed topics notify by one setting, which turned them off.
     return !reason && isFollowed(known, message.key) ? "followed" : "general";
@@ -112,8 +118,9 @@ function cause(
 /** The deciding settings with the notification channels that they decide. */
 export function decidingSettings(
   notifies: readonly Outcome[],
-): { cause: DecidingSetting; ways: NotificationChannel[] }[] {
+): { cause: DecidingSetting; channels: NotificationChannel[] }[] {
   const causes = new Map<DecidingSetting, NotificationChannel[]>();
-  for (const one of notifies) causes.set(one.cause, [...(causes.get(one.cause) ?? []), one.way]);
-  return [...causes].map(([cause, ways]) => ({ cause, ways }));
+  for (const effect of notifies)
+    causes.set(effect.cause, [...(causes.get(effect.cause) ?? []), effect.channel]);
+  return [...causes].map(([cause, channels]) => ({ cause, channels }));
 }

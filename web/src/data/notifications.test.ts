@@ -29,46 +29,52 @@ interface Case {
 }
 
 /** The case with another channel's settings instead of the desktop's. */
-function known(one: Case, way = "desktop"): NotificationState {
+function known(example: Case, channel = "desktop"): NotificationState {
   const named = (values: object = {}) =>
     Object.fromEntries(
       Object.entries(values).map(([name, value]) => {
-        if (way === "desktop") return [name, value];
+        if (channel === "desktop") return [name, value];
         if (name === "enable_desktop_notifications") {
-          return [`enable_offline_${way}_notifications`, value];
+          return [`enable_offline_${channel}_notifications`, value];
         }
-        return [name.replace("desktop_notifications", `${way}_notifications`), value];
+        return [name.replace("desktop_notifications", `${channel}_notifications`), value];
       }),
     );
   return {
     me: 1,
-    settings: { ...named(SETTINGS), ...named(one.settings) },
-    channels: new Map([[7, { subscription: { is_muted: false, ...named(one.channel) } }]]),
-    topicPolicies: new Map(one.policy ? [["c7/x", { visibility_policy: one.policy }]] : []),
+    settings: { ...named(SETTINGS), ...named(example.settings) },
+    channels: new Map([[7, { subscription: { is_muted: false, ...named(example.channel) } }]]),
+    topicPolicies: new Map(example.policy ? [["c7/x", { visibility_policy: example.policy }]] : []),
     mutedUsers: new Set([9]),
   } as unknown as NotificationState;
 }
 
-function message(one: Case, more: string[] = []): NotifiableMessage {
+function message(example: Case, more: string[] = []): NotifiableMessage {
   return {
-    sender_id: SENDERS[one.sender ?? ""] ?? 2,
-    flags: [...(one.flags ?? []), ...more],
-    ...(one.direct
+    sender_id: SENDERS[example.sender ?? ""] ?? 2,
+    flags: [...(example.flags ?? []), ...more],
+    ...(example.direct
       ? { type: "private", key: "d2" }
       : { type: "stream", stream_id: 7, key: "c7/x" }),
   } as unknown as NotifiableMessage;
 }
 
 describe("notification reasons", () => {
-  it.each((cases as Case[]).map((one) => [one.name, one] as const))("%s", (_, one) => {
-    const told = one.told !== null;
-    expect(notificationEffect(known(one), message(one))).toEqual({ shown: told, heard: false });
-    expect(notificationEffect(known(one), message(one, ["read"])).shown).toBe(false);
-    expect(notificationReason(known(one), message(one), "desktop")).toBe(one.told);
-    for (const way of ["push", "email"] as const) {
-      // Alert words don't apply while the user is away.
-      const wanted = one.told === "alerted" ? null : one.told;
-      expect(notificationReason(known(one, way), message(one), way)).toBe(wanted);
-    }
-  });
+  it.each((cases as Case[]).map((example) => [example.name, example] as const))(
+    "%s",
+    (_, example) => {
+      const isNotified = example.told !== null;
+      expect(notificationEffect(known(example), message(example))).toEqual({
+        shown: isNotified,
+        isAudible: false,
+      });
+      expect(notificationEffect(known(example), message(example, ["read"])).shown).toBe(false);
+      expect(notificationReason(known(example), message(example), "desktop")).toBe(example.told);
+      for (const channel of ["push", "email"] as const) {
+        // Alert words don't apply while the user is away.
+        const wanted = example.told === "alerted" ? null : example.told;
+        expect(notificationReason(known(example, channel), message(example), channel)).toBe(wanted);
+      }
+    },
+  );
 });

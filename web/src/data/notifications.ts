@@ -30,7 +30,7 @@ interface NotificationEffect {
   /** Show a desktop notification. */
   shown: boolean;
   /** Play a sound. */
-  heard: boolean;
+  isAudible: boolean;
 }
 
 /** Why the user is notified; null if they aren't. The server uses the same rule for push and email:
@@ -38,12 +38,12 @@ interface NotificationEffect {
 export function notificationReason(
   known: NotificationState,
   message: NotifiableMessage,
-  way: NotificationChannel,
+  medium: NotificationChannel,
 ): Reason | null {
   if (message.sender_id === known.me || message.flags.includes("read")) return null;
   if (known.mutedUsers.has(message.sender_id)) return null;
   const { settings } = known;
-  const [personal, name] = SETTINGS[way];
+  const [personal, name] = SETTINGS[medium];
   const on = (setting: string) => settings[setting] === true;
   const toMe = on(personal);
   if (message.type === "private") return toMe ? "direct" : null;
@@ -59,20 +59,20 @@ export function notificationReason(
     const wild = message.flags.some((flag) => flag.endsWith("wildcard_mentioned"));
     if (counts && wild) return "wildcard";
     // Desktop and sound apply to someone who is present.
-    const rings = way === "desktop" || way === "sound";
+    const rings = medium === "desktop" || medium === "sound";
     if (rings && !muted && has("has_alert_word")) return "alerted";
   }
   if (followed && on(`enable_followed_topic_${name}_notifications`)) return "followed";
-  const own = channelOverride(channel, way);
-  return !muted && (own ?? on(`enable_stream_${name}_notifications`)) ? "channel" : null;
+  const override = channelOverride(channel, medium);
+  return !muted && (override ?? on(`enable_stream_${name}_notifications`)) ? "channel" : null;
 }
 
 /** The user's override for a channel; null or undefined if there isn't any. */
 export function channelOverride(
   subscription: Subscription | null | undefined,
-  way: NotificationChannel,
+  channel: NotificationChannel,
 ): boolean | null | undefined {
-  return subscription?.[`${SETTINGS[way][1]}_notifications` as "push_notifications"];
+  return subscription?.[`${SETTINGS[channel][1]}_notifications` as "push_notifications"];
 }
 
 /** What a new message triggers. */
@@ -82,7 +82,7 @@ export function notificationEffect(
 ): NotificationEffect {
   return {
     shown: notificationReason(known, message, "desktop") !== null,
-    heard: notificationReason(known, message, "sound") !== null,
+    isAudible: notificationReason(known, message, "sound") !== null,
   };
 }
 

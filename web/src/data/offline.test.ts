@@ -56,7 +56,7 @@ describe("offline data", () => {
     const many = list(LIMITS.messages + 5);
     const messages = new Map(many.ids.map((id) => [id, message(id)]));
     const page = offlinePage({ messages }, many);
-    expect(page.messages.map((one) => one.id)).toEqual(many.ids.slice(5));
+    expect(page.messages.map((message) => message.id)).toEqual(many.ids.slice(5));
     expect(page.foundOldest).toBe(false);
     expect(offlinePage({ messages }, list(4)).foundOldest).toBe(true);
   });
@@ -103,9 +103,9 @@ describe("offline data", () => {
     const unread_msgs = { pms: [], huddles: [], streams: [], mentions: [] };
     const maps = { user_settings: {}, presences: {}, user_status: {}, realm_emoji: {} };
     const empty = Object.fromEntries(lists.map((name) => [name, []]));
-    const told = { ...empty, ...maps, unread_msgs, user_id: 9 } as never as Snapshot;
+    const snapshot = { ...empty, ...maps, unread_msgs, user_id: 9 } as never as Snapshot;
     const now = dataOf({
-      ...told,
+      ...snapshot,
       user_settings: { color_scheme: 2 },
       // Participants of direct conversations.
       realm_users: [{ user_id: 2, full_name: "Ben" }],
@@ -126,6 +126,6 @@ describe("offline data", () => {
     } as never as Snapshot);
     // Everyone who is needed is included.
     const realm = { ...now.realm, realm_users_incomplete: false };
-    expect(dataOf(offlineSnapshot(told, now, new Set()))).toEqual({ ...now, realm });
+    expect(dataOf(offlineSnapshot(snapshot, now, new Set()))).toEqual({ ...now, realm });
   });
 });

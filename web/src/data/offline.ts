@@ -50,14 +50,14 @@ export function isReadable(
 
 /** IDs of people whose names the messages need. */
 export function peopleNeeded(messages: Iterable<Omit<WireMessage, "flags">>): Set<number> {
-  const found = new Set<number>();
+  const userIds = new Set<number>();
   for (const message of messages) {
-    found.add(message.sender_id);
-    for (const id of peopleOf(message)) found.add(id);
-    for (const one of message.reactions) found.add(one.user_id);
-    for (const one of message.submessages) found.add(one.sender_id);
+    userIds.add(message.sender_id);
+    for (const id of peopleOf(message)) userIds.add(id);
+    for (const reaction of message.reactions) userIds.add(reaction.user_id);
+    for (const submessage of message.submessages) userIds.add(submessage.sender_id);
   }
-  return found;
+  return userIds;
 }
 
 /** The snapshot for starting offline: the current state with only the people needed for reading. */
@@ -67,10 +67,14 @@ export function offlineSnapshot(
   people: ReadonlySet<number>,
 ): Snapshot {
   const directs = [...data.directs]
-    .sort(([, one], [, other]) => other - one)
+    .sort(([, a], [, b]) => b - a)
     .slice(0, LIMITS.directs)
     .map(([key, max_message_id]) => ({ user_ids: peopleOfKey(key), max_message_id }));
-  const needed = new Set([data.me, ...people, ...directs.flatMap((one) => one.user_ids)]);
+  const needed = new Set([
+    data.me,
+    ...people,
+    ...directs.flatMap((conversation) => conversation.user_ids),
+  ]);
   const users = [...needed].flatMap((id) => data.users.get(id) ?? []);
   const channels = [...data.channels.values()].map(withoutPeople);
   return {
@@ -127,11 +131,16 @@ function unreadIn({ unread, topicNames }: Data): UnreadSnapshot {
     old_unreads_missing: unread.incomplete,
   };
   for (const [key, ids] of unread.by) {
-    const where = conversationOf(key, topicNames);
+    const conversation = conversationOf(key, topicNames);
     const unread_message_ids = [...ids];
-    if (where.kind === "topic") {
-      snapshot.streams.push({ stream_id: where.channelId, topic: where.topic, unread_message_ids });
-    } else snapshot.huddles.push({ user_ids_string: where.people.join(","), unread_message_ids });
+    if (conversation.kind === "topic") {
+      snapshot.streams.push({
+        stream_id: conversation.channelId,
+        topic: conversation.topic,
+        unread_message_ids,
+      });
+    } else
+      snapshot.huddles.push({ user_ids_string: conversation.people.join(","), unread_message_ids });
   }
   return snapshot;
 }

@@ -38,6 +38,6 @@ export function matchesPerson(user: Pick<User, "full_name" | "email">, needle: s
   const typed = needle.split(/\s+/);
   // Most names contain none of the words.
   if (!typed.every((word) => name.includes(word))) return false;
-  const parts = name.split(/[\s\-_.'’(]+/);
-  return typed.every((word) => parts.some((part) => part.startsWith(word)));
+  const words = name.split(/[\s\-_.'’(]+/);
+  return typed.every((word) => words.some((part) => part.startsWith(word)));
 }

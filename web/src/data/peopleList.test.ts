@@ -52,9 +52,9 @@ const ids = (users: readonly User[]) => users.map((user) => user.user_id);
 /** A comparison that counts its calls. */
 function counting() {
   const counted = { times: 0 };
-  const compare = (one: string, other: string) => {
+  const compare = (a: string, b: string) => {
     counted.times += 1;
-    return one < other ? -1 : one > other ? 1 : 0;
+    return a < b ? -1 : a > b ? 1 : 0;
   };
   return { counted, compare };
 }
@@ -66,9 +66,9 @@ test("are inserted, removed, and renamed without sorting everyone", () => {
   const sorted = () => {
     const all = [...users.values()];
     return ids(
-      all.sort((one, other) => {
-        if (one.full_name !== other.full_name) return one.full_name < other.full_name ? -1 : 1;
-        return one.user_id - other.user_id;
+      all.sort((a, b) => {
+        if (a.full_name !== b.full_name) return a.full_name < b.full_name ? -1 : 1;
+        return a.user_id - b.user_id;
       }),
     );
   };
@@ -98,6 +98,6 @@ test("are inserted, removed, and renamed without sorting everyone", () => {
   // Another organization, or another order.
   users = new Map(many.slice(0, 300).map((user) => [user.user_id, { ...user }]));
   expect(ids(byNames(users, compare))).toEqual(sorted());
-  const backwards = (one: string, other: string) => compare(other, one);
+  const backwards = (a: string, b: string) => compare(b, a);
   expect(ids(byNames(users, backwards))[0]).toBe(sorted().at(-1));
 });

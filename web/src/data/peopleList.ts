@@ -26,8 +26,8 @@ interface Ranked extends PersonRow {
   rank: number;
 }
 
-const byRank = (one: Ranked, other: Ranked) =>
-  one.rank - other.rank || BY_NAME.compare(one.user.full_name, other.user.full_name);
+const byRank = (a: Ranked, b: Ranked) =>
+  a.rank - b.rank || BY_NAME.compare(a.user.full_name, b.user.full_name);
 
 /** People who match, split into `near` and others, at most `most` of each: online first, then
  * direct message partners, then by name. Bots appear only in `near`. */
@@ -35,7 +35,7 @@ export function peopleList(
   known: PeopleKnown,
   now: number,
   threshold: number,
-  most: number,
+  limit: number,
   filter = "",
   near: ReadonlySet<number> = new Set(),
 ): { near: PeopleGroup; others: PeopleGroup } {
@@ -60,15 +60,15 @@ export function peopleList(
       (id === me ? 0 : 16) + (user.is_bot ? 8 : 0) + ORDER[state] * 2 + (spoken.has(id) ? 0 : 1);
     groups[isNear ? "near" : "others"].push({ user, state, seen: lastSeen(presence), rank });
   }
-  const group = (rows: Ranked[]) => ({ rows: topItems(rows, most, byRank), count: rows.length });
+  const group = (rows: Ranked[]) => ({ rows: topItems(rows, limit, byRank), count: rows.length });
   return { near: group(groups.near), others: group(groups.others) };
 }
 
 type Users = ReadonlyMap<number, User>;
-type Compare = (one: string, other: string) => number;
+type Compare = (a: string, b: string) => number;
 
 /** With more changes, sorting everything is faster. */
-const FEW = 200;
+const MAX_INSERTIONS = 200;
 
 interface Ordered {
   users: Users;
@@ -90,8 +90,8 @@ export function byNames(users: Users, compare: Compare): readonly User[] {
   }
 }
 
-function order(compare: Compare): (one: User, other: User) => number {
-  return (one, other) => compare(one.full_name, other.full_name) || one.user_id - other.user_id;
+function order(compare: Compare): (a: User, b: User) => number {
+  return (a, b) => compare(a.full_name, b.full_name) || a.user_id - b.user_id;
 }
 
 /** The previous order with changed people moved; null if too many changed. */
@@ -99,7 +99,7 @@ function renewed({ users: before, compare, sorted }: Ordered, users: Users): Use
   const come: User[] = [];
   for (const user of users.values()) {
     if (before.get(user.user_id) === user) continue;
-    if (come.push(user) > FEW) return null;
+    if (come.push(user) > MAX_INSERTIONS) return null;
   }
   const stayed = sorted.filter((user) => users.get(user.user_id) === user);
   if (!come.length) return stayed;

@@ -33,7 +33,7 @@ const data = {
   },
 } as unknown as Data;
 
-const said = (more: Partial<Message> = {}) =>
+const message = (more: Partial<Message> = {}) =>
   ({
     sender_id: 4,
     type: "stream",
@@ -45,25 +45,25 @@ const said = (more: Partial<Message> = {}) =>
 
 describe("message permissions", () => {
   it("allow editing the user's own messages for a while", () => {
-    expect(mayEdit(data, said(), 600)).toBe(true);
-    expect(mayEdit(data, said(), 601)).toBe(false);
-    expect(mayEdit(data, said({ sender_id: 5 }), 0)).toBe(false);
-    expect(mayEdit(data, said({ stream_id: 8 }), 0)).toBe(false);
+    expect(mayEdit(data, message(), 600)).toBe(true);
+    expect(mayEdit(data, message(), 601)).toBe(false);
+    expect(mayEdit(data, message({ sender_id: 5 }), 0)).toBe(false);
+    expect(mayEdit(data, message({ stream_id: 8 }), 0)).toBe(false);
   });
 
   it("allow deleting own messages, or any with the permission", () => {
-    expect(mayDelete(data, said(), 1e9)).toBe(true);
-    expect(mayDelete(data, said({ sender_id: 5 }), 0)).toBe(false);
+    expect(mayDelete(data, message(), 1e9)).toBe(true);
+    expect(mayDelete(data, message({ sender_id: 5 }), 0)).toBe(false);
   });
 
   it("allow moving recent messages", () => {
-    expect(mayMove(data, said({ sender_id: 5 }), 1000)).toBe(true);
-    expect(mayMove(data, said(), 1001)).toBe(false);
-    expect(mayMove(data, said({ type: "private" }), 0)).toBe(false);
+    expect(mayMove(data, message({ sender_id: 5 }), 1000)).toBe(true);
+    expect(mayMove(data, message(), 1001)).toBe(false);
+    expect(mayMove(data, message({ type: "private" }), 0)).toBe(false);
   });
 
   it("allow viewing edit history", () => {
-    expect(maySeeHistory(data, said())).toBe(false);
-    expect(maySeeHistory(data, said({ last_edit_timestamp: 5 }))).toBe(true);
+    expect(maySeeHistory(data, message())).toBe(false);
+    expect(maySeeHistory(data, message({ last_edit_timestamp: 5 }))).toBe(true);
   });
 });

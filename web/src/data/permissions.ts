@@ -104,10 +104,10 @@ export function permissionToDelete(data: Known, message: Message, now: Seconds):
   ) {
     return { until: null };
   }
-  const own =
+  const ownDomain =
     message.sender_id === data.me || data.users.get(message.sender_id)?.bot_owner_id === data.me;
   if (
-    !own ||
+    !ownDomain ||
     !(
       may(data, "realm_can_delete_own_message_group") ||
       inChannel(channel?.can_delete_own_message_group)
@@ -136,12 +136,33 @@ export function mayDeleteTopic(data: Known, channel: Channel): boolean {
   );
 }
 
+/** Whether the user may change a channel's name, privacy, and other settings. */
+export function administers(
+  data: Pick<Data, "groups" | "me" | "users">,
+  channel: Channel,
+): boolean {
+  return (
+    isAdmin(data) ||
+    (!isGuest(data) && hasPermission(data.groups, channel.can_administer_channel_group, data.me))
+  );
+}
+
 export function mayPin(data: Known, channel: Channel): boolean {
+  return !channel.is_archived && (mayPost(data, channel) || administers(data, channel));
+}
+
+/** Whether the user may make a channel private, and would still see it. */
+export function mayMakePrivate(
+  data: Known & Pick<Data, "defaultChannels">,
+  channel: Channel,
+): boolean {
   return (
     !channel.is_archived &&
-    (mayPost(data, channel) ||
-      isAdmin(data) ||
-      (!isGuest(data) && hasPermission(data.groups, channel.can_administer_channel_group, data.me)))
+    !channel.invite_only &&
+    channel.subscription !== undefined &&
+    !data.defaultChannels.includes(channel.stream_id) &&
+    administers(data, channel) &&
+    may(data, "realm_can_create_private_channel_group")
   );
 }
 
@@ -196,7 +217,7 @@ export function mayResolve(data: Known, channel: Channel, topic: string): boolea
 export function moveTargets(data: Data): Channel[] {
   return [...data.channels.values()]
     .filter((channel) => mayPost(data, channel) || (isAdmin(data) && !channel.is_archived))
-    .sort((one, other) => one.name.localeCompare(other.name));
+    .sort((a, b) => a.name.localeCompare(b.name));
 }
 
 /** Whether topics of a channel may, or must, be empty. */

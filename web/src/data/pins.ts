@@ -18,16 +18,18 @@ export function pinsAfter(known: Known, event: ServerEvent): After {
   switch (event.type) {
     case "pins": {
       const pin = event["pin"] as Pin;
-      const others = known.get(pin.stream_id)?.filter((one) => one.message_id !== pin.message_id);
+      const others = known
+        .get(pin.stream_id)
+        ?.filter((other) => other.message_id !== pin.message_id);
       if (!others) return { known, unsure: [] };
       const pins = event.op === "add" ? inOrder([...others, pin]) : others;
       return { known: new Map(known).set(pin.stream_id, pins), unsure: [] };
     }
     case "delete_message": {
-      const gone = new Set((event["message_ids"] ?? [event["message_id"]]) as number[]);
+      const removed = new Set((event["message_ids"] ?? [event["message_id"]]) as number[]);
       const after = new Map(known);
       for (const [channelId, pins] of known) {
-        const left = pins.filter((one) => !gone.has(one.message_id));
+        const left = pins.filter((pin) => !removed.has(pin.message_id));
         if (left.length < pins.length) after.set(channelId, left);
       }
       return { known: after, unsure: [] };
@@ -48,7 +50,9 @@ export function pinsAfter(known: Known, event: ServerEvent): After {
 
 function channelsOf(event: ServerEvent): number[] {
   if (event.op !== "add" && event.op !== "remove") return [];
-  return (event["subscriptions"] as { stream_id: number }[]).map((one) => one.stream_id);
+  return (event["subscriptions"] as { stream_id: number }[]).map(
+    (subscription) => subscription.stream_id,
+  );
 }
 
 function moved(known: Known, event: ServerEvent): After {
@@ -57,28 +61,26 @@ function moved(known: Known, event: ServerEvent): After {
   const topic = String(event["subject"] ?? event["orig_subject"]);
   const ids = new Set(event["message_ids"] as number[]);
   const after = new Map(known);
-  const there = known.get(from) ?? [];
+  const pinned = known.get(from) ?? [];
   if (from === to) {
-    const pins = there.map((one) => (ids.has(one.message_id) ? { ...one, topic } : one));
+    const pins = pinned.map((pin) => (ids.has(pin.message_id) ? { ...pin, topic } : pin));
     if (known.has(from)) after.set(from, pins);
     return { known: after, unsure: [] };
   }
-  const left = there.filter((one) => !ids.has(one.message_id));
-  if (left.length < there.length) after.set(from, left);
+  const left = pinned.filter((pin) => !ids.has(pin.message_id));
+  if (left.length < pinned.length) after.set(from, left);
   // Moved pins are known only if the source channel's are.
-  const isUnsure = known.has(to) && (!known.has(from) || left.length < there.length);
+  const isUnsure = known.has(to) && (!known.has(from) || left.length < pinned.length);
   return { known: after, unsure: isUnsure ? [to] : [] };
 }
 
 function inOrder(pins: Pin[]): Pin[] {
-  return pins.sort(
-    (one, other) => other.pinned_at - one.pinned_at || other.message_id - one.message_id,
-  );
+  return pins.sort((a, b) => b.pinned_at - a.pinned_at || b.message_id - a.message_id);
 }
 
 /** Pins of a topic, or all of them for null. */
 export function pinsIn(pins: readonly Pin[], topic: string | null): readonly Pin[] {
   if (topic === null) return pins;
   const key = topicKey(0, topic);
-  return pins.filter((one) => topicKey(0, one.topic) === key);
+  return pins.filter((pin) => topicKey(0, pin.topic) === key);
 }

@@ -17,11 +17,11 @@ test.each([
 });
 
 test("the search URL has the key, query, and rating", () => {
-  const asked = (provider: GifProvider, text: string) => {
+  const search = (provider: GifProvider, text: string) => {
     const { origin, pathname, searchParams } = new URL(gifAddress(provider, text, "pt"));
     return [origin + pathname, Object.fromEntries(searchParams)];
   };
-  expect(asked(giphy, " tea & cake ")).toEqual([
+  expect(search(giphy, " tea & cake ")).toEqual([
     "https://api.giphy.com/v1/gifs/search",
     {
       api_key: "k-1",
@@ -32,8 +32,8 @@ test("the search URL has the key, query, and rating", () => {
       q: "tea & cake",
     },
   ]);
-  expect(asked(giphy, "")[0]).toBe("https://api.giphy.com/v1/gifs/trending");
-  expect(asked(klipy, "tea")).toEqual([
+  expect(search(giphy, "")[0]).toBe("https://api.giphy.com/v1/gifs/trending");
+  expect(search(klipy, "tea")).toEqual([
     "https://api.klipy.com/v2/search",
     {
       key: "k-2",
@@ -44,7 +44,7 @@ test("the search URL has the key, query, and rating", () => {
       q: "tea",
     },
   ]);
-  expect(asked(klipy, " ")[0]).toBe("https://api.klipy.com/v2/featured");
+  expect(search(klipy, " ")[0]).toBe("https://api.klipy.com/v2/featured");
 });
 
 test("results have previews and full URLs, without invalid or duplicate ones", () => {
@@ -110,8 +110,8 @@ describe("calls", () => {
   });
 
   it("get a unique Jitsi link, on the organization's server first", () => {
-    const own = { ...jitsi, realm_jitsi_server_url: "https://calls.example.com/" };
-    expect(jitsiLink(own, "name", false)).toBe(
+    const custom = { ...jitsi, realm_jitsi_server_url: "https://calls.example.com/" };
+    expect(jitsiLink(custom, "name", false)).toBe(
       "https://calls.example.com/name#config.startWithVideoMuted=false",
     );
     expect(jitsiLink(jitsi, "name", true)).toBe(

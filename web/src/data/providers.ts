@@ -18,10 +18,10 @@ const PROVIDERS: Record<number, CallProvider> = {
 
 /** The organization's call provider; null if it has none or this client doesn't support it. */
 export function callProvider(realm: Realm): CallProvider | null {
-  const found = PROVIDERS[Number(realm["realm_video_chat_provider"])] ?? null;
-  if (found === "jitsi") return jitsiServer(realm) ? found : null;
+  const provider = PROVIDERS[Number(realm["realm_video_chat_provider"])] ?? null;
+  if (provider === "jitsi") return jitsiServer(realm) ? provider : null;
   const offered = Object.values(realm["realm_available_video_chat_providers"] ?? {}) as Offered[];
-  return offered.some(({ id }) => id === realm["realm_video_chat_provider"]) ? found : null;
+  return offered.some(({ id }) => id === realm["realm_video_chat_provider"]) ? provider : null;
 }
 
 export function jitsiServer(realm: Realm): string | null {

@@ -9,7 +9,7 @@ const SEEN: RecentMessage[] = [
   { id: 2, key: "c7/a", sender: 2, at: 20, words, acts: false },
   { id: 5, key: "d2", sender: 2, at: 50, words, acts: false },
 ];
-const seen = new Map(SEEN.map((one) => [one.id, one]));
+const seen = new Map(SEEN.map((message) => [message.id, message]));
 
 const message = (more: object) =>
   recentMessage({

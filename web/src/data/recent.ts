@@ -40,17 +40,17 @@ export function latestMessages(
   seen: Iterable<RecentMessage>,
   me: number,
 ): Map<ConversationKey, Latest> {
-  const found = new Map<ConversationKey, Latest>();
-  for (const one of seen) {
-    const there = found.get(one.key);
-    const mine = one.sender === me || (there?.mine ?? false);
-    if (!there) found.set(one.key, { last: one, mine });
+  const latest = new Map<ConversationKey, Latest>();
+  for (const message of seen) {
+    const known = latest.get(message.key);
+    const mine = message.sender === me || (known?.mine ?? false);
+    if (!known) latest.set(message.key, { last: message, mine });
     else {
-      there.mine = mine;
-      if (one.id > there.last.id) there.last = one;
+      known.mine = mine;
+      if (message.id > known.last.id) known.last = message;
     }
   }
-  return found;
+  return latest;
 }
 
 /** The messages after one was edited. */
@@ -60,11 +60,11 @@ export function afterEdit(
   content: string,
   acts: boolean,
 ): ReadonlyMap<number, RecentMessage> {
-  const one = seen.get(id);
+  const message = seen.get(id);
   // A poll's question is in its submessages.
-  if (!one || one.words.sign === "poll" || one.words.sign === "list") return seen;
+  if (!message || message.words.sign === "poll" || message.words.sign === "list") return seen;
   const words = excerpt(acts ? withoutMe(content) : content);
-  return new Map(seen).set(id, { ...one, words, acts });
+  return new Map(seen).set(id, { ...message, words, acts });
 }
 
 /** The messages after some moved to another topic. */
@@ -76,8 +76,8 @@ export function afterMove(
 ): Map<number, RecentMessage> {
   const after = new Map(seen);
   for (const id of ids) {
-    const one = after.get(id);
-    if (one) after.set(id, { ...one, key: topicKey(channelId, topic) });
+    const message = after.get(id);
+    if (message) after.set(id, { ...message, key: topicKey(channelId, topic) });
   }
   return after;
 }

@@ -1,20 +1,20 @@
 import { describe, expect, it } from "vitest";
-import { clockText, formFor, loudness, noteName, plainType } from "./recording";
+import { clockText, audioFormat, loudness, recordingName, plainType } from "./recording";
 
 describe("voice message", () => {
   it("uses the most compatible format", () => {
-    expect(formFor(() => true).ending).toBe("m4a");
-    expect(formFor((type) => type.includes("webm"))).toEqual({
-      recorded: "audio/webm;codecs=opus",
-      ending: "weba",
+    expect(audioFormat(() => true).extension).toBe("m4a");
+    expect(audioFormat((type) => type.includes("webm"))).toEqual({
+      mimeType: "audio/webm;codecs=opus",
+      extension: "weba",
     });
-    expect(formFor(() => false).recorded).toBe("");
+    expect(audioFormat(() => false).mimeType).toBe("");
     expect(plainType("audio/webm; codecs=opus")).toBe("audio/webm");
     expect(plainType("")).toBe("audio/webm");
   });
 
   it("is named by its time", () => {
-    expect(noteName("Voice note", new Date(2026, 2, 1, 9, 5), "m4a")).toBe(
+    expect(recordingName("Voice note", new Date(2026, 2, 1, 9, 5), "m4a")).toBe(
       "Voice note 2026-03-01 09.05.m4a",
     );
   });

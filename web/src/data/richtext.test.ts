@@ -10,12 +10,12 @@ function el(
   inside: (Node | string)[],
   attributes: Record<string, string> = {},
 ): Node {
-  const childNodes = inside.map((one) => (typeof one === "string" ? text(one) : one));
+  const childNodes = inside.map((child) => (typeof child === "string" ? text(child) : child));
   return {
     nodeType: 1,
     nodeName: nodeName.toUpperCase(),
     childNodes,
-    textContent: childNodes.map((one) => one.textContent).join(""),
+    textContent: childNodes.map((node) => node.textContent).join(""),
     getAttribute: (name) => attributes[name] ?? null,
   };
 }
@@ -37,6 +37,15 @@ describe("pasted HTML", () => {
     );
     expect(body(el("a", ["here"], { href: "javascript:x" }), el("b", ["b"]))).toBe("here**b**");
     expect(body(el("b", ["all"], { style: "font-weight:normal" }))).toBeNull();
+  });
+
+  it("keeps spaces between words that browsers copy as separate elements", () => {
+    const copied = [el("span", ["Take "]), el("strong", ["rye"]), el("span", [" flour"])];
+    expect(body(...copied)).toBe("Take **rye** flour");
+    expect(body(el("p", copied))).toBe("Take **rye** flour");
+    expect(body("a", el("i", [" slanted"]), el("br", []), el("span", [" b"]))).toBe(
+      "a *slanted*\nb",
+    );
   });
 
   it("keeps lists", () => {

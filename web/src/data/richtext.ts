@@ -19,12 +19,12 @@ const BLOCKS = new Set(
 );
 
 export function markdownOf(root: Node): string | null {
-  const found = { rich: false };
-  const text = block(root, found)
+  const result = { rich: false };
+  const text = block(root, result)
     .replace(/[ \t]+\n/g, "\n")
     .replace(/\n{3,}/g, "\n\n")
     .trim();
-  return found.rich && text ? text : null;
+  return result.rich && text ? text : null;
 }
 
 type Found = { rich: boolean };
@@ -33,17 +33,19 @@ function children(node: Node): Node[] {
   return Array.from(node.childNodes);
 }
 
-function block(node: Node, found: Found): string {
-  let made = "";
+function block(node: Node, result: Found): string {
+  let output = "";
   for (const child of children(node)) {
-    const piece = one(child, found);
+    const piece = textOfNode(child, result);
     if (isBlock(child) && piece.trim()) {
-      made = `${made.trimEnd()}${made.trim() ? "\n\n" : ""}${piece.replace(/^\n+|\s+$/g, "")}\n\n`;
+      output = `${output.trimEnd()}${output.trim() ? "\n\n" : ""}${piece.replace(/^\n+|\s+$/g, "")}\n\n`;
     } else {
-      made += made === "" || made.endsWith("\n") ? piece.replace(/^ +/, "") : piece;
+      // Spaces at the beginning of inline elements separate words.
+      const isLineStart = output === "" ? isBlock(node) : output.endsWith("\n");
+      output += isLineStart ? piece.replace(/^ +/, "") : piece;
     }
   }
-  return made;
+  return output;
 }
 
 function isBlock(node: Node): boolean {
@@ -54,13 +56,13 @@ function isBlock(node: Node): boolean {
   );
 }
 
-function one(node: Node, found: Found): string {
+function textOfNode(node: Node, result: Found): string {
   if (node.nodeType === TEXT) return (node.textContent ?? "").replace(/\s+/g, " ");
   if (node.nodeType !== ELEMENT || SKIPPED.has(node.nodeName)) return "";
   const name = node.nodeName;
-  const inside = () => block(node, found);
+  const inside = () => block(node, result);
   const rich = (text: string) => {
-    if (text.trim()) found.rich = true;
+    if (text.trim()) result.rich = true;
     return text;
   };
   switch (name) {
@@ -93,9 +95,9 @@ function one(node: Node, found: Found): string {
       );
     case "UL":
     case "OL":
-      return rich(list(node, found));
+      return rich(list(node, result));
     case "TABLE":
-      return rich(table(node, found));
+      return rich(table(node, result));
     case "H1":
     case "H2":
     case "H3":
@@ -143,13 +145,13 @@ function link(node: Node, text: string): string {
   return `[${label.replace(/[[\]]/g, "").replace(/\n+/g, " ")}](${address})`;
 }
 
-function list(node: Node, found: Found): string {
+function list(node: Node, result: Found): string {
   let at = Number(node.getAttribute?.("start") ?? 1) || 1;
   const lines: string[] = [];
   for (const child of children(node)) {
     if (child.nodeName !== "LI" && child.nodeName !== "UL" && child.nodeName !== "OL") continue;
     const isNested = child.nodeName !== "LI";
-    const text = (isNested ? list(child, found) : block(child, found))
+    const text = (isNested ? list(child, result) : block(child, result))
       .trim()
       .replace(/\n{2,}/g, "\n");
     const sign = node.nodeName === "OL" ? `${at}.` : "*";
@@ -162,7 +164,7 @@ function list(node: Node, found: Found): string {
   return lines.join("\n");
 }
 
-function table(node: Node, found: Found): string {
+function table(node: Node, result: Found): string {
   const rows: Node[] = [];
   const gather = (from: Node) => {
     for (const child of children(from)) {
@@ -175,7 +177,7 @@ function table(node: Node, found: Found): string {
     .map((row) =>
       children(row)
         .filter((cell) => cell.nodeName === "TD" || cell.nodeName === "TH")
-        .map((cell) => block(cell, found).trim().replace(/\s+/g, " ").replace(/\|/g, "\\|")),
+        .map((cell) => block(cell, result).trim().replace(/\s+/g, " ").replace(/\|/g, "\\|")),
     )
     .filter((row) => row.length);
   const width = Math.max(0, ...cells.map((row) => row.length));

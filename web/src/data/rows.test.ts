@@ -5,47 +5,51 @@ import { agentOf, Heights, rowsOf, type RowsOptions } from "./rows";
 const NOON = new Date(2025, 3, 3, 12).getTime() / 1000;
 const OPTIONS: RowsOptions = { mixed: false, marker: null, mutedUsers: new Set([9]) };
 
-function said(id: number, sender_id: number, timestamp: number, more: Partial<Message> = {}) {
+function message(id: number, sender_id: number, timestamp: number, more: Partial<Message> = {}) {
   return { id, sender_id, timestamp, key: "c1/x", is_me_message: false, ...more } as Message;
 }
 
 function rows(messages: Message[], options: Partial<RowsOptions> = {}, start = 0) {
-  const ids = messages.map((one) => one.id);
-  const known = new Map(messages.map((one) => [one.id, one]));
+  const ids = messages.map((message) => message.id);
+  const known = new Map(messages.map((message) => [message.id, message]));
   return rowsOf(ids, known, start, ids.length, { ...OPTIONS, ...options });
 }
 
 describe("rows", () => {
   it("group one sender's messages within ten minutes", () => {
-    const found = rows([
-      said(1, 5, NOON),
-      said(2, 5, NOON + 599),
-      said(3, 6, NOON + 600),
-      said(4, 6, NOON + 1300),
+    const list = rows([
+      message(1, 5, NOON),
+      message(2, 5, NOON + 599),
+      message(3, 6, NOON + 600),
+      message(4, 6, NOON + 1300),
     ]);
-    expect(found.map((row) => row.first)).toEqual([true, false, true, true]);
+    expect(list.map((row) => row.first)).toEqual([true, false, true, true]);
   });
 
   it("separate an agent's messages from its owner's", () => {
-    const found = rows([
-      said(1, 5, NOON, { client: "website" }),
-      said(2, 5, NOON, { client: "agent Helper" }),
-      said(3, 5, NOON, { client: "agent Helper" }),
-      said(4, 5, NOON, { client: "agent Cook" }),
+    const list = rows([
+      message(1, 5, NOON, { client: "website" }),
+      message(2, 5, NOON, { client: "agent Helper" }),
+      message(3, 5, NOON, { client: "agent Helper" }),
+      message(4, 5, NOON, { client: "agent Cook" }),
     ]);
-    expect(found.map((row) => row.first)).toEqual([true, true, false, true]);
-    expect(found.map((row) => agentOf(row.message))).toEqual(["", "Helper", "Helper", "Cook"]);
+    expect(list.map((row) => row.first)).toEqual([true, true, false, true]);
+    expect(list.map((row) => agentOf(row.message))).toEqual(["", "Helper", "Helper", "Cook"]);
   });
 
   it("begin each day, even after an unrequested row", () => {
-    const messages = [said(1, 5, NOON), said(2, 5, NOON + 60), said(3, 5, NOON + 86_400)];
+    const messages = [message(1, 5, NOON), message(2, 5, NOON + 60), message(3, 5, NOON + 86_400)];
     expect(rows(messages).map((row) => row.day !== null)).toEqual([true, false, true]);
     expect(rows(messages, {}, 1).map((row) => row.day !== null)).toEqual([false, true]);
     expect(rows(messages, {}, 1)[0]?.first).toBe(false);
   });
 
   it("name the conversation only if the list mixes several", () => {
-    const messages = [said(1, 5, NOON), said(2, 5, NOON, { key: "c1/y" }), said(3, 5, NOON)];
+    const messages = [
+      message(1, 5, NOON),
+      message(2, 5, NOON, { key: "c1/y" }),
+      message(3, 5, NOON),
+    ];
     expect(rows(messages).every((row) => row.conversation === null)).toBe(true);
     expect(rows(messages, { mixed: true }).map((row) => row.conversation)).toEqual([
       "c1/x",
@@ -55,8 +59,8 @@ describe("rows", () => {
   });
 
   it("mark unread and muted messages, and skip unknown ones", () => {
-    const found = rows([said(1, 9, NOON), said(2, 9, NOON)], { marker: 2 });
-    expect(found.map((row) => [row.marker, row.first, row.muted])).toEqual([
+    const list = rows([message(1, 9, NOON), message(2, 9, NOON)], { marker: 2 });
+    expect(list.map((row) => [row.marker, row.first, row.muted])).toEqual([
       [false, true, true],
       [true, true, true],
     ]);

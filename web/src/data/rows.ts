@@ -29,7 +29,7 @@ export interface RowsOptions {
 }
 
 /** Messages from one sender within this many seconds are grouped. */
-const TOGETHER = 600;
+const GROUPING_SECONDS = 600;
 
 /** Rows for `ids[start]` up to `ids[end]` (exclusive), without unloaded messages. */
 export function rowsOf(
@@ -63,7 +63,7 @@ function rowOf(message: Message, before: Message | undefined, options: RowsOptio
     before?.sender_id !== message.sender_id ||
     agentOf(before) !== agentOf(message) ||
     before.is_me_message ||
-    message.timestamp - before.timestamp > TOGETHER;
+    message.timestamp - before.timestamp > GROUPING_SECONDS;
   return {
     id: message.id,
     message,

@@ -6,12 +6,10 @@ import {
   withLastTerm,
   lastPart,
   splitSearch,
-  searchText,
-  isSearch,
-  highlightParts,
   toggleTerm,
   matchingTopics,
 } from "./search";
+import { highlightParts, isSearch, searchText } from "./searchText";
 
 const data = {
   me: 4,
@@ -94,10 +92,10 @@ describe("search queries", () => {
   });
 
   it("report unclear parts and keep the rest", () => {
-    const found = parseSearch("channel:nowhere is:odd near:12 tea", data);
-    expect(found.narrow).toEqual([{ operator: "search", operand: "tea" }]);
-    expect(found.near).toBe(12);
-    expect(found.unclear.map((part) => part.text)).toEqual(["channel:nowhere", "is:odd"]);
+    const search = parseSearch("channel:nowhere is:odd near:12 tea", data);
+    expect(search.narrow).toEqual([{ operator: "search", operand: "tea" }]);
+    expect(search.near).toBe(12);
+    expect(search.unclear.map((part) => part.text)).toEqual(["channel:nowhere", "is:odd"]);
   });
 
   it.each<[string, Narrow]>([
@@ -117,9 +115,26 @@ describe("search queries", () => {
     ["has:beans", "choice", ["link", "image", "attachment", "reaction"]],
     ["id:x", "number", []],
     ["near:x", "number", []],
+    ["after:2026-02-30", "date", []],
+    ["after:yesterday", "date", []],
+    ["after:", "missing", []],
     ["sender:", "missing", []],
-  ])("%s is unclear, with a reason", (text, why, could) => {
-    expect(parseSearch(`has:link ${text}`, data).unclear).toMatchObject([{ why, could }]);
+  ])("%s is unclear, with a reason", (text, why, choices) => {
+    expect(parseSearch(`has:link ${text}`, data).unclear).toMatchObject([{ why, could: choices }]);
+  });
+});
+
+describe("after a day", () => {
+  it.each([
+    ["after:2026-10-28", "2026-10-28"],
+    ["after:2026-2-1", "2026-02-01"],
+    ["after:2026-10", "2026-10-01"],
+  ])("%s begins on %s", (text, after) => {
+    expect(parseSearch(`decided ${text}`, data)).toEqual({
+      narrow: [{ operator: "search", operand: "decided" }],
+      after,
+      unclear: [],
+    });
   });
 });
 
@@ -193,7 +208,7 @@ describe("search", () => {
         ["c9/almond cake", "almond cake"],
       ]),
     } as unknown as Data;
-    expect(matchingTopics(data, [words]).map((one) => one.topic)).toEqual([
+    expect(matchingTopics(data, [words]).map((topic) => topic.topic)).toEqual([
       "✔ cake with Almonds",
       "Almond cake",
     ]);

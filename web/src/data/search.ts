@@ -1,10 +1,10 @@
 /** Parses searches such as `channel:general sender:me -is:muted "flat white"`. */
 
 import { normalized } from "./matching";
-import { userName } from "./names";
 import type { Data } from "./data";
 import { matchesPerson } from "./people";
-import { dependsOnUser, operandOf, type Named, channelIn, showsConversations } from "./narrow";
+import { dependsOnUser, operandOf, channelIn } from "./narrow";
+import { personText, quoted } from "./searchText";
 import {
   type Narrow,
   type Term,
@@ -25,21 +25,22 @@ const OPERATORS = [
   "has",
   "in",
   "channels",
+  "after",
   "near",
   "id",
 ] as const;
 export type Operator = (typeof OPERATORS)[number];
 
-type Asking = Pick<Data, "me">;
+type Viewer = Pick<Data, "me">;
 
-/** Whether a term applies to the user: visitors have no data of their own. */
-function isFor({ me }: Asking, term: Term): boolean {
+/** Whether a term applies to the user: visitors have no data. */
+function isFor({ me }: Viewer, term: Term): boolean {
   return me !== 0 || !dependsOnUser(term);
 }
 
 /** Operators that apply to the user. */
-export function operatorsFor(asking: Asking): readonly Operator[] {
-  return OPERATORS.filter((operator) => isFor(asking, { operator, operand: "resolved" }));
+export function operatorsFor(viewer: Viewer): readonly Operator[] {
+  return OPERATORS.filter((operator) => isFor(viewer, { operator, operand: "resolved" }));
 }
 
 /** Operands of operators with few choices. */
@@ -51,8 +52,8 @@ const CHOICES: Partial<Record<Operator, readonly string[]>> = {
 };
 
 /** The choices of an operator that apply to the user. */
-export function choicesFor(asking: Asking, operator: Operator): readonly string[] | undefined {
-  return CHOICES[operator]?.filter((operand) => isFor(asking, { operator, operand }));
+export function choicesFor(viewer: Viewer, operator: Operator): readonly string[] | undefined {
+  return CHOICES[operator]?.filter((operand) => isFor(viewer, { operator, operand }));
 }
 
 /** Legacy names and synonyms. */
@@ -93,8 +94,8 @@ function operatorOf(word: string): Operator | null {
 export function splitSearch(text: string): Part[] {
   const parts: Part[] = [];
   const pattern = /(-?)([\p{L}_-]+):("[^"]*"?|\S*)|"[^"]*"?|\S+/gu;
-  for (const found of text.matchAll(pattern)) {
-    const [whole, minus, word, operand] = found;
+  for (const match of text.matchAll(pattern)) {
+    const [whole, minus, word, operand] = match;
     const operator = word === undefined ? null : operatorOf(word);
     parts.push(
       operator
@@ -109,14 +110,10 @@ function unquoted(text: string): string {
   return text.startsWith('"') ? text.slice(1).replace(/"$/, "") : text.replace(/\+/g, " ");
 }
 
-function quoted(text: string): string {
-  return /[\s"+]/.test(text) || !text ? `"${text.replace(/"/g, "")}"` : text;
-}
-
 /** A part that can't be searched for, such as an unknown channel. */
 export interface UnclearPart extends Part {
   operator: Operator;
-  why: "missing" | "nobody" | "channel" | "several" | "choice" | "number" | "account";
+  why: "missing" | "nobody" | "channel" | "several" | "choice" | "number" | "date" | "account";
   /** Candidates that it could mean. */
   could: readonly string[];
 }
@@ -124,6 +121,8 @@ export interface UnclearPart extends Part {
 interface ParsedSearch {
   narrow: Term[];
   near?: number;
+  /** Where to begin, as YYYY-MM-DD. */
+  after?: string;
   /** Parts without meaning; ignoring them would change the search. */
   unclear: UnclearPart[];
 }
@@ -134,27 +133,31 @@ export function parseSearch(text: string, data: Data): ParsedSearch {
   const narrow: Term[] = [];
   const unclear: UnclearPart[] = [];
   const wordsOfText: string[] = [];
-  let near: number | undefined;
+  const start: Pick<ParsedSearch, "near" | "after"> = {};
   for (const part of splitSearch(text)) {
     if (part.operator === null) {
       wordsOfText.push(part.operand);
       continue;
     }
-    if (part.operator === "near") {
-      near = Number(part.operand) || undefined;
-      if (near === undefined) {
-        const why = part.operand ? "number" : "missing";
-        unclear.push({ ...part, operator: part.operator, why, could: [] });
+    if (part.operator === "near" || part.operator === "after") {
+      const { operator, operand } = part;
+      const near = operator === "near" ? Number(operand) || undefined : undefined;
+      const after = operator === "after" ? dayOf(operand) : undefined;
+      if (near !== undefined) start.near = near;
+      else if (after !== undefined) start.after = after;
+      else {
+        const invalid = operator === "near" ? "number" : "date";
+        unclear.push({ ...part, operator, why: operand ? invalid : "missing", could: [] });
       }
       continue;
     }
     const { operator } = part;
-    const found: Found = part.operand
+    const result: Found = part.operand
       ? operandIn(operator, part.operand, data)
       : { why: "missing", could: choicesFor(data, operator) ?? [] };
-    if ("why" in found) unclear.push({ ...part, operator, ...found });
+    if ("why" in result) unclear.push({ ...part, operator, ...result });
     else {
-      const term = { operator, operand: found.operand };
+      const term = { operator, operand: result.operand };
       if (!isFor(data, term)) {
         unclear.push({ ...part, operator, why: "account", could: [] });
         continue;
@@ -163,7 +166,16 @@ export function parseSearch(text: string, data: Data): ParsedSearch {
     }
   }
   if (wordsOfText.length) narrow.push({ operator: "search", operand: wordsOfText.join(" ") });
-  return near === undefined ? { narrow, unclear } : { narrow, near, unclear };
+  return { narrow, ...start, unclear };
+}
+
+/** A day as YYYY-MM-DD; a month means its first day. Undefined if it doesn't exist. */
+function dayOf(text: string): string | undefined {
+  const [, year, month, day = "1"] = /^(\d{4})-(\d{1,2})(?:-(\d{1,2}))?$/.exec(text) ?? [];
+  if (!year || !month) return undefined;
+  const found = `${year}-${month.padStart(2, "0")}-${day.padStart(2, "0")}`;
+  const date = new Date(`${found}T00:00Z`);
+  return !isNaN(+date) && date.toISOString().startsWith(found) ? found : undefined;
 }
 
 type Found = { operand: Term["operand"] } | Pick<UnclearPart, "why" | "could">;
@@ -176,9 +188,9 @@ function operandIn(operator: Operator, text: string, data: Data): Found {
     case "dm-including": {
       const ids: number[] = [];
       for (const name of text.split(",")) {
-        const found = personOf(name.trim(), data);
-        if ("why" in found) return found;
-        ids.push(found.operand as number);
+        const user = personOf(name.trim(), data);
+        if ("why" in user) return user;
+        ids.push(user.operand as number);
       }
       const rest = [...new Set(ids)].sort((a, b) => a - b);
       if (operator === "dm-including") return { operand: rest };
@@ -199,9 +211,13 @@ function operandIn(operator: Operator, text: string, data: Data): Found {
       const needle = known === "private" && operator === "is" ? "dm" : known;
       const choices = CHOICES[operator] ?? [];
       const offered = choicesFor(data, operator) ?? [];
-      const could = choices.filter((one) => one.startsWith(needle));
-      const one = choices.includes(needle) ? needle : could.length === 1 ? could[0] : undefined;
-      return one === undefined ? { why: "choice", could: offered } : { operand: one };
+      const matches = choices.filter((choice) => choice.startsWith(needle));
+      const choice = choices.includes(needle)
+        ? needle
+        : matches.length === 1
+          ? matches[0]
+          : undefined;
+      return choice === undefined ? { why: "choice", could: offered } : { operand: choice };
     }
     default:
       return { operand: text };
@@ -210,35 +226,35 @@ function operandIn(operator: Operator, text: string, data: Data): Found {
 
 /** The only match, or why it isn't clear. */
 function onlyOne<T>(
-  found: readonly T[],
+  matches: readonly T[],
   none: "nobody" | "channel",
-  name: (one: T) => string,
-  id: (one: T) => number,
+  name: (item: T) => string,
+  id: (item: T) => number,
 ): Found {
-  const [first] = found;
+  const [first] = matches;
   if (first === undefined) return { why: none, could: [] };
-  if (found.length > 1) return { why: "several", could: found.slice(0, MOST_NAMED).map(name) };
+  if (matches.length > 1) return { why: "several", could: matches.slice(0, MAX_NAMED).map(name) };
   return { operand: id(first) };
 }
 
 /** Maximum number of candidates to list. */
-const MOST_NAMED = 4;
+const MAX_NAMED = 4;
 
 /** Find a channel by name, ID, or prefix of a word. */
 function channelOf(text: string, data: Data): Found {
   const operand = operandOf("channel", text, data);
   if (typeof operand === "number" && data.channels.has(operand)) return { operand };
   const needle = normalized(text);
-  const found = [...data.channels.values()].filter((one) => {
-    const name = normalized(one.name);
+  const matches = [...data.channels.values()].filter((channel) => {
+    const name = normalized(channel.name);
     return name.startsWith(needle) || name.split(/[\s\-_/.]+/).some((w) => w.startsWith(needle));
   });
-  const present = found.filter((one) => !one.is_archived);
+  const present = matches.filter((channel) => !channel.is_archived);
   return onlyOne(
-    present.length ? present : found,
+    present.length ? present : matches,
     "channel",
-    (one) => one.name,
-    (one) => one.stream_id,
+    (channel) => channel.name,
+    (channel) => channel.stream_id,
   );
 }
 
@@ -250,54 +266,21 @@ function personOf(text: string, data: Data): Found {
   if (id && data.users.has(Number(id))) return { operand: Number(id) };
   const all = [...data.users.values()];
   const exact = all.filter((user) =>
-    [user.full_name, user.email, user.delivery_email].some((one) => one?.toLowerCase() === needle),
+    [user.full_name, user.email, user.delivery_email].some(
+      (name) => name?.toLowerCase() === needle,
+    ),
   );
-  const found = exact.length ? exact : all.filter((user) => matchesPerson(user, normalized(text)));
-  const present = found.filter((user) => user.is_active !== false);
+  const matches = exact.length
+    ? exact
+    : all.filter((user) => matchesPerson(user, normalized(text)));
+  const present = matches.filter((user) => user.is_active !== false);
   return onlyOne(
-    present.length ? present : found,
+    present.length ? present : matches,
     "nobody",
     ({ full_name, user_id }) =>
       personText(user_id, data) === full_name ? full_name : `${full_name} (${user_id})`,
     (user) => user.user_id,
   );
-}
-
-/** The query of a narrow; the inverse of `asked`. */
-export function searchText(narrow: Narrow, data: Named): string {
-  return narrow.map((term) => termText(term, data)).join(" ");
-}
-
-export function termText(term: Term, data: Named): string {
-  if (term.operator === "search") return String(term.operand);
-  const minus = term.negated ? "-" : "";
-  return `${minus}${term.operator}:${quoted(operandText(term, data))}`;
-}
-
-function operandText(term: Term, data: Named): string {
-  if (term.operator === "channel") {
-    const name = data.channels.get(Number(term.operand))?.name;
-    // Use the ID if the name looks like one.
-    return name === undefined || /^\d+(-|$)/.test(name) ? String(term.operand) : name;
-  }
-  if (Array.isArray(term.operand)) {
-    return term.operand.map((id) => personText(id, data)).join(",");
-  }
-  if (term.operator === "sender" || term.operator === "mentions") {
-    return typeof term.operand === "number" ? personText(term.operand, data) : term.operand;
-  }
-  return String(term.operand);
-}
-
-/** A unique name, or the name with the ID. */
-export function personText(id: number, data: Pick<Data, "users">): string {
-  const name = userName(data.users, id);
-  let namesakes = 0;
-  for (const user of data.users.values()) {
-    if (user.full_name.toLowerCase() === name.toLowerCase()) namesakes += 1;
-  }
-  if (!data.users.has(id)) return String(id);
-  return namesakes > 1 || name.includes(",") || name.includes('"') ? `${id}` : name;
 }
 
 /** The part at the cursor (the end of the text), to be replaced by a suggestion. */
@@ -322,33 +305,23 @@ export function withLastTerm(text: string, operator: Operator, operand: string):
   return `${before}${minus}${operator}:${operand ? `${quoted(operand)} ` : ""}`;
 }
 
-/** Searches that are views of their own in the client. */
-const VIEWS = new Set(["starred", "mentioned", "dm", "private", "unread", "alerted"]);
-
-/** Whether a narrow is a search rather than a conversation, channel, or view. */
-export function isSearch(narrow: Narrow): boolean {
-  const [only, more] = narrow;
-  if (!only || showsConversations(narrow)) return false;
-  return Boolean(more) || only.operator !== "is" || !VIEWS.has(String(only.operand));
-}
-
-function isSame(one: Term, other: Term): boolean {
+function isSame(term: Term, other: Term): boolean {
   return (
-    one.operator === other.operator &&
-    String(one.operand) === String(other.operand) &&
-    Boolean(one.negated) === Boolean(other.negated)
+    term.operator === other.operator &&
+    String(term.operand) === String(other.operand) &&
+    Boolean(term.negated) === Boolean(other.negated)
   );
 }
 
 export function hasTerm(narrow: Narrow, term: Term): boolean {
-  return narrow.some((one) => isSame(one, term));
+  return narrow.some((other) => isSame(other, term));
 }
 
 /** Toggle a term, keeping plain words at the end. */
 export function toggleTerm(narrow: Narrow, term: Term): Narrow {
-  if (hasTerm(narrow, term)) return narrow.filter((one) => !isSame(one, term));
+  if (hasTerm(narrow, term)) return narrow.filter((other) => !isSame(other, term));
   const isWords = ({ operator }: Term) => operator === "search";
-  return [...narrow.filter((one) => !isWords(one)), term, ...narrow.filter(isWords)];
+  return [...narrow.filter((other) => !isWords(other)), term, ...narrow.filter(isWords)];
 }
 
 const MOST_TOPICS = 5;
@@ -366,33 +339,15 @@ export function matchingTopics(
   const isPlain = narrow.every(({ operator }) => operator === "search" || operator === "channel");
   if (!words.length || !isPlain) return [];
   const channelId = channelIn(narrow);
-  const found: Extract<Conversation, { kind: "topic" }>[] = [];
+  const topics: Extract<Conversation, { kind: "topic" }>[] = [];
   for (const [key, name] of [...topicNames].reverse()) {
     const of = channelOfKey(key);
     if (of === null || !channels.has(of) || (channelId !== null && channelId !== of)) continue;
     const plain = normalized(name);
     if (!words.every((word) => plain.includes(word))) continue;
     const conversation = conversationOf(key, topicNames);
-    if (conversation.kind === "topic") found.push(conversation);
-    if (found.length === MOST_TOPICS) break;
+    if (conversation.kind === "topic") topics.push(conversation);
+    if (topics.length === MOST_TOPICS) break;
   }
-  return found;
-}
-
-/** The server's highlighted topic HTML as text parts. */
-export function highlightParts(html: string): { text: string; hit: boolean }[] {
-  return html
-    .split(/(<span class="highlight">.*?<\/span>)/)
-    .filter(Boolean)
-    .map((part) => ({ text: plain(part), hit: part.startsWith("<span") }));
-}
-
-function plain(html: string): string {
-  return html
-    .replace(/<[^<>]*>/g, "")
-    .replace(/&lt;/g, "<")
-    .replace(/&gt;/g, ">")
-    .replace(/&quot;/g, '"')
-    .replace(/&#(?:39|x27);/g, "'")
-    .replace(/&amp;/g, "&");
+  return topics;
 }

@@ -37,7 +37,7 @@ const pending = (localId: string, more: Partial<Pending> = {}): Pending => ({
 const seen = (...ids: number[]) =>
   new Map(ids.map((id) => [id, { id, sender_id: 1, key: "c1/keys" }]));
 const shown = (all: Pending[], ...ids: number[]) =>
-  pendingToShow(all, seen(...ids), 1, new Set([11])).map((one) => one.localId);
+  pendingToShow(all, seen(...ids), 1, new Set([11])).map((message) => message.localId);
 
 it("doesn't show a message twice that was fetched before its event", () => {
   expect(shown([pending("a", { sentId: 12 })], 12)).toEqual([]);
@@ -56,7 +56,7 @@ it("shows unsent messages regardless of the user's other messages", () => {
 it("follows its topic, and announces moves that were missed", () => {
   const was = { kind: "topic" as const, channelId: 1, topic: "keys" };
   const to = { kind: "topic" as const, channelId: 2, topic: "✔ keys" };
-  const here = { to, key: "c2/✔ keys", was: [was], adrift: false };
+  const expected = { to, key: "c2/✔ keys", was: [was], adrift: false };
   const other = pending("c", { key: "c1/other" });
   const unheard = { adrift: true, due: 20_000 };
   const all = [
@@ -68,15 +68,15 @@ it("follows its topic, and announces moves that were missed", () => {
     pending("f", { adrift: true, state: "failed" }),
   ];
   const [a, b, c, d, e, f] = followTopicMove(all, "c1/keys", to, 1000);
-  expect(a).toEqual({ ...all[0], ...here });
-  expect(b).toEqual({ ...all[1], ...here, redirected: true, due: 16_000 });
+  expect(a).toEqual({ ...all[0], ...expected });
+  expect(b).toEqual({ ...all[1], ...expected, redirected: true, due: 16_000 });
   expect(c).toBe(other);
   expect(d?.due).toBe(20_000);
   // A message that may have arrived can't be undone until it is known that it hasn't; a failed one
   // waits for the user.
-  expect(e).toEqual({ ...all[4], ...here, redirected: true });
+  expect(e).toEqual({ ...all[4], ...expected, redirected: true });
   expect(markMissing(e!, 3000)).toMatchObject({ unclear: false, due: 18_000 });
-  expect(f).toEqual({ ...all[5], ...here });
+  expect(f).toEqual({ ...all[5], ...expected });
   // Announced only once.
   expect(markMissing({ ...releaseToSend(b!, 12), unclear: true }, 3000).due).toBeUndefined();
   // Moved again and back: each place is one where it may have arrived.

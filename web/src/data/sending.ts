@@ -22,7 +22,7 @@ export interface Pending {
   due?: number;
   state: "sending" | "failed";
   /** The server's error message. */
-  trouble?: string;
+  error?: string;
   /** The newest known message at the first attempt: it comes after that. */
   after?: number;
   /** The topic's newest known message: identifies the topic if it's renamed. */
@@ -40,13 +40,13 @@ export interface Pending {
 }
 
 /** Send it: it can no longer be undone, and messages written while it waited are other ones. */
-export function releaseToSend<One extends Pending>(one: One, newest: number): One {
-  if (one.due === undefined) return one;
-  return { ...one, due: undefined, redirected: false, after: newest };
+export function releaseToSend<One extends Pending>(message: One, newest: number): One {
+  if (message.due === undefined) return message;
+  return { ...message, due: undefined, redirected: false, after: newest };
 }
 
 /** How long the user is shown the new place, in ms. */
-const TOLD = 15_000;
+const MOVE_NOTICE_TIME = 15_000;
 
 /** Redirect messages whose topic moved. If the move was missed while offline, they wait so that the
  * user can undo; those that may have arrived are checked first (see `missing`). */
@@ -56,23 +56,25 @@ export function followTopicMove<One extends Pending>(
   to: TopicOf,
   now: number,
 ): One[] {
-  return pending.map((one) => {
-    if (one.key !== from) return one;
-    const was = [...(one.was ?? []), one.to];
-    const gone = { ...one, to, key: keyOf(to), was, adrift: false };
-    return one.adrift && one.state === "sending" ? held({ ...gone, redirected: true }, now) : gone;
+  return pending.map((message) => {
+    if (message.key !== from) return message;
+    const was = [...(message.was ?? []), message.to];
+    const moved = { ...message, to, key: keyOf(to), was, adrift: false };
+    return message.adrift && message.state === "sending"
+      ? held({ ...moved, redirected: true }, now)
+      : moved;
   });
 }
 
 /** A message that was sent without a response and hasn't arrived. */
-export function markMissing<One extends Pending>(one: One, now: number): One {
-  return held({ ...one, unclear: false }, now);
+export function markMissing<One extends Pending>(message: One, now: number): One {
+  return held({ ...message, unclear: false }, now);
 }
 
 /** Hold a redirected message until the user was told. */
-function held<One extends Pending>(one: One, now: number): One {
-  if (!one.redirected || one.unclear) return one;
-  return { ...one, due: Math.max(one.due ?? 0, now + TOLD) };
+function held<One extends Pending>(message: One, now: number): One {
+  if (!message.redirected || message.unclear) return message;
+  return { ...message, due: Math.max(message.due ?? 0, now + MOVE_NOTICE_TIME) };
 }
 
 /** Whether a narrow shows pending messages of a conversation. */
@@ -102,14 +104,14 @@ export function findArrived(
   claimed: ReadonlySet<number>,
 ): number | null {
   const trimmed = trimMessage(pending.content);
-  const found = messages.find(
+  const sent = messages.find(
     (message) =>
       message.sender_id === me &&
       message.id > (pending.after ?? 0) &&
       !claimed.has(message.id) &&
       trimMessage(message.content) === trimmed,
   );
-  return found?.id ?? null;
+  return sent?.id ?? null;
 }
 
 /** Pending messages to show: without those that were fetched before their response came. */
@@ -120,12 +122,13 @@ export function pendingToShow<One extends Pending>(
   claimed: ReadonlySet<number>,
 ): One[] {
   const taken = new Set(claimed);
-  return pending.filter((one) => {
-    if (one.sentId !== undefined) return !messages.has(one.sentId);
+  return pending.filter((message) => {
+    if (message.sentId !== undefined) return !messages.has(message.sentId);
     // An unsent message can't have arrived.
-    if (one.state === "failed" || one.due !== undefined) return true;
+    if (message.state === "failed" || message.due !== undefined) return true;
     for (const { id, sender_id, key } of messages.values()) {
-      if (id <= (one.after ?? 0) || taken.has(id) || sender_id !== me || key !== one.key) continue;
+      if (id <= (message.after ?? 0) || taken.has(id) || sender_id !== me || key !== message.key)
+        continue;
       taken.add(id);
       return false;
     }

@@ -21,7 +21,7 @@ function layout(settings: object, channels: object[]): SidebarState {
   } as unknown as SidebarState;
 }
 
-const SOME = [
+const CHANNELS = [
   { name: "zeta", subscription: { pin_to_top: true, is_muted: false } },
   { name: "beans", folder_id: 2 },
   { name: "cakes", folder_id: 1 },
@@ -35,13 +35,13 @@ const SOME = [
 function shape(known: SidebarState, filter?: string) {
   return sidebarSections(known, filter).map(
     (section) =>
-      `${section.id}${section.name && ` ${section.name}`}: ${section.channels.map((one) => one.name).join(" ")}`,
+      `${section.id}${section.name && ` ${section.name}`}: ${section.channels.map((channel) => channel.name).join(" ")}`,
   );
 }
 
 describe("sections", () => {
   it("are pinned channels, folders in order, and the rest with muted ones last", () => {
-    expect(shape(layout({ demote_inactive_streams: 3 }, SOME))).toEqual([
+    expect(shape(layout({ demote_inactive_streams: 3 }, CHANNELS))).toEqual([
       "pinned: zeta",
       "folder-2 Bar: beans",
       "folder-1 Kitchen: cakes",
@@ -50,14 +50,18 @@ describe("sections", () => {
   });
 
   it("separate inactive channels if requested, or if there are many", () => {
-    expect(shape(layout({ demote_inactive_streams: 2 }, SOME)).at(-1)).toBe("inactive: Älteres");
-    expect(shape(layout({ demote_inactive_streams: 1 }, SOME)).at(-1)).not.toContain("inactive");
-    const many = [...SOME, ...Array.from({ length: 30 }, (_, at) => ({ name: `room ${at}` }))];
+    expect(shape(layout({ demote_inactive_streams: 2 }, CHANNELS)).at(-1)).toBe(
+      "inactive: Älteres",
+    );
+    expect(shape(layout({ demote_inactive_streams: 1 }, CHANNELS)).at(-1)).not.toContain(
+      "inactive",
+    );
+    const many = [...CHANNELS, ...Array.from({ length: 30 }, (_, at) => ({ name: `room ${at}` }))];
     expect(shape(layout({ demote_inactive_streams: 1 }, many)).at(-1)).toBe("inactive: Älteres");
   });
 
   it("can omit folders, and filter", () => {
-    const known = layout({ web_left_sidebar_show_channel_folders: false }, SOME);
+    const known = layout({ web_left_sidebar_show_channel_folders: false }, CHANNELS);
     expect(shape(known, " BE")).toEqual(["rest: beans"]);
   });
 });

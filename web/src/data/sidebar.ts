@@ -17,7 +17,7 @@ interface ChannelSection {
 export type SidebarState = Pick<Data, "channels" | "folders" | "settings">;
 
 /** With fewer channels, inactive ones aren't separated. */
-const MANY = 30;
+const MIN_CHANNELS = 30;
 
 /** Subscribed channels: pinned, folders, others, and inactive. */
 export function sidebarSections(known: SidebarState, filter = ""): ChannelSection[] {
@@ -31,13 +31,13 @@ export function sidebarSections(known: SidebarState, filter = ""): ChannelSectio
   const by = new Map<string, Channel[]>();
   for (const channel of matches) {
     const id = placeOf(channel);
-    const there = by.get(id);
-    if (there) there.push(channel);
+    const section = by.get(id);
+    if (section) section.push(channel);
     else by.set(id, [channel]);
   }
   const folders = [...known.folders.values()]
     .filter((folder) => !folder.is_archived)
-    .sort((one, other) => one.order - other.order)
+    .sort((a, b) => a.order - b.order)
     .map(
       (folder) =>
         ({ id: `folder-${folder.id}`, kind: "folder" as const, name: folder.name }) as const,
@@ -60,18 +60,16 @@ export function sidebarSections(known: SidebarState, filter = ""): ChannelSectio
   }
 }
 
-function quietness(known: SidebarState, many: number): (channel: Channel) => boolean {
+function quietness(known: SidebarState, count: number): (channel: Channel) => boolean {
   const policy = known.settings["demote_inactive_streams"];
-  if (policy === 3 || (policy !== 2 && many < MANY)) return () => false;
+  if (policy === 3 || (policy !== 2 && count < MIN_CHANNELS)) return () => false;
   return (channel) => !channel.is_recently_active;
 }
 
 /** By name, muted ones last. */
 function sorted(channels: readonly Channel[]): Channel[] {
   const muted = (channel: Channel) => Number(channel.subscription?.is_muted ?? false);
-  return [...channels].sort(
-    (one, other) => muted(one) - muted(other) || BY_NAME.compare(one.name, other.name),
-  );
+  return [...channels].sort((a, b) => muted(a) - muted(b) || BY_NAME.compare(a.name, b.name));
 }
 
 export interface Topic {
@@ -139,20 +137,25 @@ export function topicRows(
   for (const key of unreadIn(known.unread.by, channelId)) {
     put(known.topicNames.get(key) ?? key.slice(key.indexOf("/") + 1), 0);
   }
-  return [...rows.values()].sort((one, other) => other.max_id - one.max_id);
+  return [...rows.values()].sort((a, b) => b.max_id - a.max_id);
 }
 
 /** The few topics under a channel: unread first, always with the current one. */
-export function visibleTopics(rows: readonly TopicRow[], here: ConversationKey | null): TopicRow[] {
-  const few = 5;
-  const most = 9;
-  const loud = rows.filter((row) => row.unread > 0 && (!row.muted || row.mentioned)).slice(0, most);
+export function visibleTopics(
+  rows: readonly TopicRow[],
+  currentKey: ConversationKey | null,
+): TopicRow[] {
+  const usual = 5;
+  const limit = 9;
+  const loud = rows
+    .filter((row) => row.unread > 0 && (!row.muted || row.mentioned))
+    .slice(0, limit);
   const rest = rows.filter((row) => !loud.includes(row) && !row.muted);
-  const chosen = new Set([...loud, ...rest.slice(0, Math.max(0, few - loud.length))]);
-  const current = rows.find((row) => row.key === here);
+  const chosen = new Set([...loud, ...rest.slice(0, Math.max(0, usual - loud.length))]);
+  const current = rows.find((row) => row.key === currentKey);
   if (current) chosen.add(current);
   const isLoud = (row: TopicRow) => Number(loud.includes(row));
-  return [...chosen].sort((one, other) => isLoud(other) - isLoud(one) || other.max_id - one.max_id);
+  return [...chosen].sort((a, b) => isLoud(b) - isLoud(a) || b.max_id - a.max_id);
 }
 
 /** The topics after a new message. */

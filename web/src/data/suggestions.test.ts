@@ -39,7 +39,7 @@ const data = {
 
 const shape = (text: string) =>
   placeSuggestions(data, text, [{ name: "Inbox", fragment: "inbox" }]).map(
-    (one) => `${one.kind} ${"name" in one ? one.name : ""}`,
+    (suggestion) => `${suggestion.kind} ${"name" in suggestion ? suggestion.name : ""}`,
   );
 
 describe("places", () => {
@@ -66,9 +66,9 @@ describe("places", () => {
       ...data,
       topicNames: new Map([...data.topicNames, ["c8/gentle end", "Gentle end"]]),
     };
-    const topics = (lately: string[]) =>
-      placeSuggestions(near as Data, "gentle", [], undefined, lately).map(
-        (one) => "name" in one && one.name,
+    const topics = (recent: string[]) =>
+      placeSuggestions(near as Data, "gentle", [], undefined, recent).map(
+        (suggestion) => "name" in suggestion && suggestion.name,
       );
     expect(topics([])).toEqual(["Gentle end", "Gentle start"]);
     expect(topics(["narrow/channel/8-general/topic/Gentle.20start"])).toEqual([
@@ -81,15 +81,18 @@ describe("places", () => {
     const topics = ["Gently", "Gentle", "Gentler", "Gentlest", "agent"];
     const many = { ...data, topicNames: new Map(topics.map((name) => [`c8/${name}`, name])) };
     const [first, rest] = splitPlaces(placeSuggestions(many as unknown as Data, "gen", []), "gen");
-    expect(first.map((one) => one.kind)).toEqual([
+    expect(first.map((suggestion) => suggestion.kind)).toEqual([
       ...["channel", "channel", "topic", "topic", "topic", "person"],
     ]);
-    expect(rest.map((one) => "name" in one && one.name)).toEqual(["Gently", "agent"]);
+    expect(rest.map((suggestion) => "name" in suggestion && suggestion.name)).toEqual([
+      "Gently",
+      "agent",
+    ]);
   });
 
   it("for visitors contain neither people nor their own messages", () => {
     const visitor = { ...data, me: 0 };
-    expect(placeSuggestions(visitor, "gen", []).map((one) => one.kind)).toEqual([
+    expect(placeSuggestions(visitor, "gen", []).map((suggestion) => suggestion.kind)).toEqual([
       "channel",
       "channel",
       "topic",
@@ -97,7 +100,8 @@ describe("places", () => {
     expect(placeSuggestions(visitor, "@gena", [])).toEqual([]);
     const offered = (text: string) =>
       termSuggestions(visitor, text).map(
-        (one) => one.kind === "term" && `${one.operator}:${one.operand}`,
+        (suggestion) =>
+          suggestion.kind === "term" && `${suggestion.operator}:${suggestion.operand}`,
       );
     expect(offered("d")).toEqual([]);
     expect(offered("i")).toEqual(["is:", "id:", "has:image"]);
@@ -120,8 +124,12 @@ describe("places", () => {
 
 describe("recent places", () => {
   const named = (fragment: string) => (/channel\/99/.test(fragment) ? null : `at ${fragment}`);
-  const shapes = (lately: string[], here = "inbox") =>
-    recentPlaces(data, lately, here, named).map((one) => [one.kind, one.name, one.fragment]);
+  const shapes = (recent: string[], current = "inbox") =>
+    recentPlaces(data, recent, current, named).map((place) => [
+      place.kind,
+      place.name,
+      place.fragment,
+    ]);
 
   it("use current names", () => {
     expect(
@@ -157,7 +165,7 @@ describe("recent places", () => {
 
 describe("terms", () => {
   const texts = (text: string) =>
-    termSuggestions(data, text).map((one) => one.kind === "term" && one.text);
+    termSuggestions(data, text).map((suggestion) => suggestion.kind === "term" && suggestion.text);
 
   it.each([
     ["sen", ["sender:"]],

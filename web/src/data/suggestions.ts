@@ -19,9 +19,9 @@ import {
   withLastTerm,
   lastPart,
   operatorsFor,
-  personText,
   type Operator,
 } from "./search";
+import { personText } from "./searchText";
 
 /** A place; `lately` marks a recently visited one. */
 type Place = { name: string; fragment: string; lately?: true } & (
@@ -36,7 +36,13 @@ export type Suggestion =
   | Place
   | { kind: "setting"; name: string; where: string; fragment: string }
   | { kind: "command"; name: string; run: () => unknown }
-  | { kind: "search"; text: string; fragment: string }
+  | {
+      kind: "search";
+      text: string;
+      fragment: string;
+      /** Where to begin. */
+      start?: { narrow: Narrow; day: string };
+    }
   /** A completion of the typed text. */
   | { kind: "term"; text: string; operator: Operator; operand: string; negated: boolean };
 
@@ -47,7 +53,7 @@ export interface View {
   fragment: string;
 }
 
-const MOST = {
+const LIMITS = {
   channel: 6,
   topic: 8,
   person: 6,
@@ -65,18 +71,23 @@ export function nameRank(name: string, needle: string): number | null {
   if (plain === needle) return 0;
   if (plain.startsWith(needle)) return 1;
   const words = needle.split(/\s+/);
-  const parts = plain.split(/[\s\-_/.:]+/);
-  if (words.every((word) => parts.some((part) => part.startsWith(word)))) return 2;
+  const pieces = plain.split(/[\s\-_/.:]+/);
+  if (words.every((word) => pieces.some((part) => part.startsWith(word)))) return 2;
   return plain.includes(needle) ? RANK_WITHIN : null;
 }
 
-function best<T>(items: Iterable<T>, needle: string, name: (item: T) => string, most: number): T[] {
-  const found: [T, number][] = [];
+function best<T>(
+  items: Iterable<T>,
+  needle: string,
+  name: (item: T) => string,
+  limit: number,
+): T[] {
+  const ranked: [T, number][] = [];
   for (const item of items) {
     const at = nameRank(name(item), needle);
-    if (at !== null) found.push([item, at]);
+    if (at !== null) ranked.push([item, at]);
   }
-  return topItems(found, most, (one, other) => one[1] - other[1]).map(([item]) => item);
+  return topItems(ranked, limit, (a, b) => a[1] - b[1]).map(([item]) => item);
 }
 
 /** Commands whose names match, best first. */
@@ -86,9 +97,9 @@ export function commandSuggestions(
 ): Suggestion[] {
   const needle = normalized(text.trim());
   if (!needle) return [];
-  return best(all, needle, (one) => one.name, MOST.command).map((one) => ({
+  return best(all, needle, (command) => command.name, LIMITS.command).map((command) => ({
     kind: "command",
-    ...one,
+    ...command,
   }));
 }
 
@@ -98,23 +109,21 @@ export function placeSuggestions(
   text: string,
   views: readonly View[],
   only?: "people",
-  lately: readonly string[] = [],
+  recent: readonly string[] = [],
 ): Place[] {
   const needle = normalized(text.trim().replace(/^[#@]/, ""));
   // Visitors can't write to anyone.
   const people = data.me ? peopleIn(data, needle) : [];
   if (only === "people" || text.startsWith("@")) return people;
   const unarchived = [...data.channels.values()].filter((channel) => !channel.is_archived);
-  const seen = seenLately(data, lately);
-  const mine = (one: (typeof unarchived)[number]) =>
-    Number(!one.subscription) * 2 + Number(!seen.channels.has(one.stream_id));
+  const seen = recentConversations(data, recent);
+  const mine = (channel: (typeof unarchived)[number]) =>
+    Number(!channel.subscription) * 2 + Number(!seen.channels.has(channel.stream_id));
   const channels = best(
-    unarchived.sort(
-      (one, other) => mine(one) - mine(other) || BY_NAME.compare(one.name, other.name),
-    ),
+    unarchived.sort((a, b) => mine(a) - mine(b) || BY_NAME.compare(a.name, b.name)),
     needle,
     (channel) => channel.name,
-    MOST.channel,
+    LIMITS.channel,
   ).map((channel) => ({
     kind: "channel" as const,
     id: channel.stream_id,
@@ -122,31 +131,31 @@ export function placeSuggestions(
     fragment: fragmentOf(channelNarrow(channel.stream_id), data),
   }));
   if (text.startsWith("#")) return channels;
-  const found = best(views, needle, (view) => view.name, MOST.view).map((view) => ({
+  const matches = best(views, needle, (view) => view.name, LIMITS.view).map((view) => ({
     kind: "view" as const,
     ...view,
   }));
-  if (!needle) return [...found, ...channels, ...people];
-  return [...found, ...channels, ...topicsIn(data, needle, seen.topics), ...people];
+  if (!needle) return [...matches, ...channels, ...people];
+  return [...matches, ...channels, ...topicsIn(data, needle, seen.topics), ...people];
 }
 
 /** Recently visited places without `here`, each once, even if renamed. `named` returns the names of
  * other views; null if one no longer exists. */
 export function recentPlaces(
   data: SuggestionState,
-  lately: readonly string[],
-  here: string,
+  recent: readonly string[],
+  current: string,
   named: (fragment: string) => string | null,
 ): Place[] {
-  const seen = new Set([placeKey(placeAt(data, here, named))]);
-  const found: Place[] = [];
-  for (const fragment of lately) {
+  const seen = new Set([placeKey(placeAt(data, current, named))]);
+  const places: Place[] = [];
+  for (const fragment of recent) {
     const place = placeAt(data, fragment, named);
     if (!place || seen.has(placeKey(place))) continue;
     seen.add(placeKey(place));
-    found.push({ ...place, lately: true });
+    places.push({ ...place, lately: true });
   }
-  return found;
+  return places;
 }
 
 /** A topic keeps its key when it's resolved. */
@@ -204,27 +213,27 @@ const AT_FIRST: Partial<Record<Suggestion["kind"], number>> = {
 
 /** Split the matches into a few good ones per kind and the rest. */
 export function splitPlaces(
-  found: readonly Suggestion[],
+  suggestions: readonly Suggestion[],
   text: string,
 ): [Suggestion[], Suggestion[]] {
   const needle = normalized(text.trim().replace(/^[#@]/, ""));
   const taken = new Map<string, number>();
   const first: Suggestion[] = [];
   const rest: Suggestion[] = [];
-  for (const one of found) {
-    const count = taken.get(one.kind) ?? 0;
-    const fits = !("name" in one) || (nameRank(one.name, needle) ?? 0) < RANK_WITHIN;
-    const isFirst = fits && count < (AT_FIRST[one.kind] ?? 0);
-    if (isFirst) taken.set(one.kind, count + 1);
-    (isFirst ? first : rest).push(one);
+  for (const suggestion of suggestions) {
+    const count = taken.get(suggestion.kind) ?? 0;
+    const fits = !("name" in suggestion) || (nameRank(suggestion.name, needle) ?? 0) < RANK_WITHIN;
+    const isFirst = fits && count < (AT_FIRST[suggestion.kind] ?? 0);
+    if (isFirst) taken.set(suggestion.kind, count + 1);
+    (isFirst ? first : rest).push(suggestion);
   }
   return [first, rest];
 }
 
-function seenLately(data: SuggestionState, lately: readonly string[]) {
+function recentConversations(data: SuggestionState, recent: readonly string[]) {
   const channels = new Set<number>();
   const topics = new Set<ConversationKey>();
-  for (const fragment of lately) {
+  for (const fragment of recent) {
     const narrow = placeIn(fragment, data)?.narrow ?? [];
     const channelId = channelIn(narrow);
     const conversation = conversationIn(narrow);
@@ -237,12 +246,12 @@ function seenLately(data: SuggestionState, lately: readonly string[]) {
 function topicsIn(
   data: SuggestionState,
   needle: string,
-  lately: ReadonlySet<ConversationKey>,
+  recent: ReadonlySet<ConversationKey>,
 ): Place[] {
   const newest = [...data.topicNames].reverse();
   const known = [
-    ...newest.filter(([key]) => lately.has(key)),
-    ...newest.filter(([key]) => !lately.has(key)),
+    ...newest.filter(([key]) => recent.has(key)),
+    ...newest.filter(([key]) => !recent.has(key)),
   ];
   return best(
     known,
@@ -254,7 +263,7 @@ function topicsIn(
       // "general hello" finds the topic "hello" in general.
       return needle.includes(" ") ? `${name} ${channel}` : name;
     },
-    MOST.topic,
+    LIMITS.topic,
   ).flatMap(([key, name]) => {
     const conversation = conversationOf(key, data.topicNames);
     if (conversation.kind !== "topic" || !data.channels.has(conversation.channelId)) return [];
@@ -273,18 +282,18 @@ function topicsIn(
 }
 
 function peopleIn(data: SuggestionState, needle: string): (Place & { kind: "person" })[] {
-  const found = [];
+  const ranked = [];
   for (const user of data.users.values()) {
     if (user.is_active === false || (needle && !matchesPerson(user, needle))) continue;
-    found.push({ user, latest: data.directs.get(`d${user.user_id}`) ?? 0 });
+    ranked.push({ user, latest: data.directs.get(`d${user.user_id}`) ?? 0 });
   }
   return topItems(
-    found,
-    needle ? MOST.person : 4,
-    (one, other) =>
-      Number(one.user.is_bot) - Number(other.user.is_bot) ||
-      other.latest - one.latest ||
-      BY_NAME.compare(one.user.full_name, other.user.full_name),
+    ranked,
+    needle ? LIMITS.person : 4,
+    (a, b) =>
+      Number(a.user.is_bot) - Number(b.user.is_bot) ||
+      b.latest - a.latest ||
+      BY_NAME.compare(a.user.full_name, b.user.full_name),
   ).map(({ user }) => ({
     kind: "person" as const,
     id: user.user_id,
@@ -319,7 +328,7 @@ export function termSuggestions(data: SuggestionState, text: string): Suggestion
     }));
 
   function negatedWrong(operator: Operator): boolean {
-    return negated && (operator === "near" || operator === "in");
+    return negated && ["after", "near", "in"].includes(operator);
   }
 }
 
@@ -353,17 +362,18 @@ function operands(
   if (choices) return choices.filter((choice) => choice.startsWith(needle)).map(term);
   switch (operator) {
     case "channel":
-      return best(data.channels.values(), needle, (one) => one.name, MOST.operand).map((one) =>
-        term(/^\d+(-|$)/.test(one.name) ? String(one.stream_id) : one.name),
+      return best(data.channels.values(), needle, (channel) => channel.name, LIMITS.operand).map(
+        (channel) =>
+          term(/^\d+(-|$)/.test(channel.name) ? String(channel.stream_id) : channel.name),
       );
     case "topic": {
       const { narrow } = parseSearch(lastPart(text).before, data);
-      const channelId = narrow.find((one) => one.operator === "channel")?.operand;
+      const channelId = narrow.find((term) => term.operator === "channel")?.operand;
       const names = [...data.topicNames]
         .filter(([key]) => channelId === undefined || key.startsWith(`c${String(channelId)}/`))
         .map(([, name]) => name)
         .reverse();
-      return best(new Set(names), needle, (name) => name, MOST.operand).map(term);
+      return best(new Set(names), needle, (name) => name, LIMITS.operand).map(term);
     }
     case "dm":
     case "dm-including":
@@ -371,10 +381,10 @@ function operands(
     case "mentions": {
       const before = operator.startsWith("dm") ? typed.slice(0, typed.lastIndexOf(",") + 1) : "";
       const last = normalized(typed.slice(before.length).trim());
-      const found = peopleIn(data, last).map((one) => one.id);
+      const ids = peopleIn(data, last).map((person) => person.id);
       const known = operator === "sender" || operator === "mentions";
       const me = known && !typed && data.me ? ["me"] : [];
-      return [...me, ...found.map((id) => before + personText(id, data))].map(term);
+      return [...me, ...ids.map((id) => before + personText(id, data))].map(term);
     }
     default:
       return [];
@@ -383,7 +393,9 @@ function operands(
 
 /** The search for the text; null if it's empty or partly unclear. */
 export function searchFor(data: SuggestionState, text: string): Suggestion | null {
-  const { narrow, near, unclear } = parseSearch(text, data);
+  const { narrow, near, after, unclear } = parseSearch(text, data);
   if (!narrow.length || unclear.length) return null;
-  return { kind: "search", text: text.trim(), fragment: fragmentOf(narrow, data, near) };
+  const found = { text: text.trim(), fragment: fragmentOf(narrow, data, near) };
+  if (after === undefined) return { kind: "search", ...found };
+  return { kind: "search", ...found, start: { narrow, day: after } };
 }

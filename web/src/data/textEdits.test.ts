@@ -37,6 +37,16 @@ describe("formatting", () => {
     expect(shown(toggleMark(writing("a ‸c"), "italic"))).toBe("a *‸*c");
   });
 
+  it("ends at the end of the marked words", () => {
+    expect(shown(toggleMark(writing("a **b‸** c"), "bold"))).toBe("a **b**‸ c");
+    expect(shown(toggleMark(writing("a *b‸*"), "italic"))).toBe("a *b*‸");
+    expect(shown(toggleMark(writing("**a** *b‸*"), "italic"))).toBe("**a** *b*‸");
+    expect(shown(toggleMark(writing("a `b‸`"), "code"))).toBe("a `b`‸");
+    // These begin words instead.
+    expect(shown(toggleMark(writing("a ‸**b**"), "bold"))).toBe("a **‸****b**");
+    expect(shown(toggleMark(writing("**b‸**"), "italic"))).toBe("**b*‸***");
+  });
+
   it("leaves outer spaces outside", () => {
     expect(shown(toggleMark(writing("a« b »c"), "strike"))).toBe("a ~~«b»~~ c");
   });

@@ -18,18 +18,18 @@ const SIGNS: Record<Mark, string> = {
 };
 
 /** Replace the selection and put the caret after it. */
-export function insertText({ text, start, end }: TextSelection, what: string): TextSelection {
-  const caret = start + what.length;
-  return { text: text.slice(0, start) + what + text.slice(end), start: caret, end: caret };
+export function insertText({ text, start, end }: TextSelection, inserted: string): TextSelection {
+  const caret = start + inserted.length;
+  return { text: text.slice(0, start) + inserted + text.slice(end), start: caret, end: caret };
 }
 
 /** Insert a text on its own lines. */
-export function insertBlock({ text, start, end }: TextSelection, what: string): TextSelection {
+export function insertBlock({ text, start, end }: TextSelection, block: string): TextSelection {
   const before = text.slice(0, start).replace(/[ \t]+$/, "");
   const after = text.slice(end).replace(/^\n+/, "");
   const open = before && !before.endsWith("\n") ? `${before}\n` : before;
-  const made = `${open}${what}\n`;
-  return { text: made + after, start: made.length, end: made.length };
+  const fence = `${open}${block}\n`;
+  return { text: fence + after, start: fence.length, end: fence.length };
 }
 
 /** Toggle a mark around the selection. */
@@ -49,6 +49,10 @@ export function toggleMark(writing: TextSelection, mark: Mark): TextSelection {
       end: end - length,
     };
   }
+  // Typed to the end of marked words: continue after them.
+  if (start === end && isBeforeEnd(text, start, mark)) {
+    return { text, start: start + length, end: end + length };
+  }
   // Marks next to a space have no effect, so keep outer spaces outside.
   const chosen = text.slice(start, end);
   const from = start + (chosen.length - chosen.trimStart().length);
@@ -58,6 +62,16 @@ export function toggleMark(writing: TextSelection, mark: Mark): TextSelection {
     start: from + length,
     end: to + length,
   };
+}
+
+/** Whether a mark that begins in this line ends at the caret. */
+function isBeforeEnd(text: string, caret: number, mark: Mark): boolean {
+  const sign = SIGNS[mark];
+  const line = text.slice(text.lastIndexOf("\n", caret - 1) + 1, caret);
+  const rest = text.slice(caret);
+  if (mark !== "italic") return rest.startsWith(sign) && line.split(sign).length % 2 === 0;
+  const stars = /^\**/.exec(rest)?.[0].length ?? 0;
+  return stars % 2 === 1 && line.replaceAll("**", "").split("*").length % 2 === 0;
 }
 
 function starsAround(text: string, start: number, end: number): number {
@@ -70,16 +84,16 @@ function starsAround(text: string, start: number, end: number): number {
 export function makeLink({ text, start, end }: TextSelection): TextSelection {
   const chosen = text.slice(start, end);
   if (isAddress(chosen)) {
-    const made = `[](${chosen})`;
+    const link = `[](${chosen})`;
     return {
-      text: text.slice(0, start) + made + text.slice(end),
+      text: text.slice(0, start) + link + text.slice(end),
       start: start + 1,
       end: start + 1,
     };
   }
-  const made = `[${chosen}](https://)`;
+  const link = `[${chosen}](https://)`;
   const address = start + chosen.length + 3;
-  const whole = text.slice(0, start) + made + text.slice(end);
+  const whole = text.slice(0, start) + link + text.slice(end);
   return chosen
     ? { text: whole, start: address, end: address + "https://".length }
     : { text: whole, start: start + 1, end: start + 1 };
@@ -142,9 +156,9 @@ export function toggleLineMarks(
   const to = next < 0 ? text.length : next;
   const lines = text.slice(from, to).split("\n");
   const all = lines.every((line) => is.test(line));
-  const made = lines.map((line, at) => (all ? line.replace(is, "") : put(line, at))).join("\n");
-  const whole = text.slice(0, from) + made + text.slice(to);
-  const last = from + made.length;
+  const replaced = lines.map((line, at) => (all ? line.replace(is, "") : put(line, at))).join("\n");
+  const whole = text.slice(0, from) + replaced + text.slice(to);
+  const last = from + replaced.length;
   return start === end
     ? { text: whole, start: last, end: last }
     : { text: whole, start: from, end: last };
@@ -155,9 +169,9 @@ export function newLine(writing: TextSelection): TextSelection {
   const { text, start } = writing;
   const from = text.lastIndexOf("\n", start - 1) + 1;
   const line = text.slice(from, start);
-  const found = /^(\s*)(?:([*+-])|(\d+)\.|(>)) (.*)$/.exec(line);
-  if (!found || isInFence(text.slice(0, start))) return insertText(writing, "\n");
-  const [, indent = "", bullet, number, quote, rest = ""] = found;
+  const match = /^(\s*)(?:([*+-])|(\d+)\.|(>)) (.*)$/.exec(line);
+  if (!match || isInFence(text.slice(0, start))) return insertText(writing, "\n");
+  const [, indent = "", bullet, number, quote, rest = ""] = match;
   if (!rest.trim()) {
     return insertText({ text, start: from, end: writing.end }, "");
   }
@@ -169,10 +183,10 @@ export function newLine(writing: TextSelection): TextSelection {
 export function isInFence(text: string): boolean {
   let open: string | null = null;
   for (const line of text.split("\n")) {
-    const found = /^\s*(`{3,}|~{3,})(.*)$/.exec(line);
-    const sign = found?.[1];
+    const match = /^\s*(`{3,}|~{3,})(.*)$/.exec(line);
+    const sign = match?.[1];
     if (!sign) continue;
-    if (open === null) open = /^(quote|spoiler)\b/.test(found[2]?.trim() ?? "") ? "" : sign;
+    if (open === null) open = /^(quote|spoiler)\b/.test(match[2]?.trim() ?? "") ? "" : sign;
     else if (open === "" || (sign[0] === open[0] && sign.length >= open.length)) open = null;
   }
   return Boolean(open);

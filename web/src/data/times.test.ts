@@ -52,7 +52,7 @@ test("creates each format once per language", () => {
 });
 
 it("offers upcoming times", () => {
-  const names = (date: Date) => timePresets(date).map((one) => one.when);
+  const names = (date: Date) => timePresets(date).map((preset) => preset.when);
   // A Wednesday morning and a Sunday night.
   expect(names(new Date(2026, 10, 18, 10))).toEqual([
     "hour",

@@ -19,24 +19,17 @@ export function clock(at: Seconds, language: string, hour24: boolean, timeZone?:
 
 /** "Thursday, 3 April 2025, 14:05" */
 export function fullTime(at: Seconds, language: string, hour24: boolean): string {
-  return dateFormat(language, {
-    weekday: "long",
-    day: "numeric",
-    month: "long",
-    year: "numeric",
-    ...hours(hour24),
-  }).format(at * 1000);
+  return dateAndTime(at, language, hour24, "long");
 }
 
-/** "3 Apr 2025, 14:05" */
+/** "Thu, 3 Apr 2025, 14:05" */
 export function shortTime(at: Seconds, language: string, hour24: boolean): string {
-  return dateFormat(language, {
-    weekday: "short",
-    day: "numeric",
-    month: "short",
-    year: "numeric",
-    ...hours(hour24),
-  }).format(at * 1000);
+  return dateAndTime(at, language, hour24, "short");
+}
+
+function dateAndTime(at: Seconds, language: string, hour24: boolean, names: "long" | "short") {
+  const options = { weekday: names, day: "numeric", month: names, year: "numeric" } as const;
+  return dateFormat(language, { ...options, ...hours(hour24) }).format(at * 1000);
 }
 
 /** Day number in the local calendar. */
@@ -63,7 +56,7 @@ export function dayName(at: Seconds, now: Seconds, language: string): string {
 }
 
 function daysBetween(at: Seconds, now: Seconds): number {
-  const start = (one: Seconds) => new Date(one * 1000).setHours(0, 0, 0, 0);
+  const start = (time: Seconds) => new Date(time * 1000).setHours(0, 0, 0, 0);
   return Math.round((start(now) - start(at)) / 86_400_000);
 }
 
@@ -78,12 +71,12 @@ export function dayFormat(day: string, language: string): string {
 }
 
 /** Whether two time zones show the same time all year. */
-export function isSameClock(one: string, other: string, now: Seconds): boolean {
+export function isSameClock(first: string, other: string, now: Seconds): boolean {
   const HALF_A_YEAR = 182 * 86_400;
   const shown = (timeZone: string, at: Seconds) =>
     dateFormat("en", { dateStyle: "short", timeStyle: "short", timeZone }).format(at * 1000);
   try {
-    return [now, now + HALF_A_YEAR].every((at) => shown(one, at) === shown(other, at));
+    return [now, now + HALF_A_YEAR].every((at) => shown(first, at) === shown(other, at));
   } catch {
     // Unknown time zone.
     return true;
@@ -92,16 +85,16 @@ export function isSameClock(one: string, other: string, now: Seconds): boolean {
 
 function cached<Format, How = undefined>(make: (language: string, how?: How) => Format) {
   const known = new Map<string, Format>();
-  return (language: string, how?: How): Format => {
-    const name = language + JSON.stringify(how);
+  return (language: string, options?: How): Format => {
+    const name = language + JSON.stringify(options);
     let format = known.get(name);
-    if (!format) known.set(name, (format = make(language, how)));
+    if (!format) known.set(name, (format = make(language, options)));
     return format;
   };
 }
 
 export const dateFormat = cached(
-  (language, how?: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat(language, how),
+  (language, options?: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat(language, options),
 );
 /** "Yesterday" instead of "1 day ago". */
 export const relativeFormat = cached(
@@ -113,20 +106,20 @@ type TimePreset = "hour" | "threeHours" | "evening" | "tomorrow" | "monday";
 
 /** Upcoming presets with their times in seconds, in order. */
 export function timePresets(now: Date): { when: TimePreset; at: number }[] {
-  const found: { when: TimePreset; at: Date }[] = [];
+  const presets: { when: TimePreset; at: Date }[] = [];
   const hour = new Date(now.getTime() + 3_600_000);
   const threeHours = new Date(now.getTime() + 3 * 3_600_000);
-  found.push({ when: "hour", at: hour }, { when: "threeHours", at: threeHours });
-  if (now.getHours() < 16) found.push({ when: "evening", at: at(now, 0, 18) });
-  found.push({ when: "tomorrow", at: at(now, 1, 9) });
+  presets.push({ when: "hour", at: hour }, { when: "threeHours", at: threeHours });
+  if (now.getHours() < 16) presets.push({ when: "evening", at: at(now, 0, 18) });
+  presets.push({ when: "tomorrow", at: at(now, 1, 9) });
   const untilMonday = (8 - now.getDay()) % 7 || 7;
-  if (untilMonday > 1) found.push({ when: "monday", at: at(now, untilMonday, 9) });
-  return found.map(({ when, at: time }) => ({ when, at: Math.floor(time.getTime() / 1000) }));
+  if (untilMonday > 1) presets.push({ when: "monday", at: at(now, untilMonday, 9) });
+  return presets.map(({ when, at: time }) => ({ when, at: Math.floor(time.getTime() / 1000) }));
 }
 
-/** The default time, in seconds. */
-export function defaultTime(now: Date): number | null {
-  return timePresets(now).find((one) => one.when === "tomorrow")?.at ?? null;
+/** The default time, tomorrow morning, in seconds. */
+export function defaultTime(now: Date): number {
+  return Math.floor(at(now, 1, 9).getTime() / 1000);
 }
 
 function at(now: Date, days: number, hour: number): Date {

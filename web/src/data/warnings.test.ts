@@ -39,7 +39,7 @@ function channel(more: Partial<Channel> = {}): Channel {
   } as Channel;
 }
 
-function data(one: Channel = channel(), realm: Record<string, unknown> = {}): Data {
+function data(target: Channel = channel(), realm: Record<string, unknown> = {}): Data {
   const group = (id: number, members: number[]): [number, UserGroup] => [
     id,
     { id, members, direct_subgroup_ids: [], deactivated: false } as unknown as UserGroup,
@@ -53,7 +53,7 @@ function data(one: Channel = channel(), realm: Record<string, unknown> = {}): Da
       person(4, "Gone", { is_active: false }),
     ]),
     groups: new Map([group(EVERYONE, [1, 2, 3]), group(ADMINS, [])]),
-    channels: new Map([[1, one]]),
+    channels: new Map([[1, target]]),
     directs: new Map(),
     realm: {
       max_topic_length: 60,
@@ -77,7 +77,7 @@ function data(one: Channel = channel(), realm: Record<string, unknown> = {}): Da
 }
 
 const topic = (name: string) => ({ kind: "topic", channelId: 1, topic: name }) as const;
-const kinds = (found: ReturnType<typeof warningsFor>) => found.map((one) => one.kind);
+const kinds = (warnings: ReturnType<typeof warningsFor>) => warnings.map((warning) => warning.kind);
 
 describe("warnings", () => {
   it("name what prevents sending", () => {
@@ -93,8 +93,8 @@ describe("warnings", () => {
   });
 
   it("name what to consider", () => {
-    const may = data(channel(), { realm_can_mention_many_users_group: EVERYONE });
-    expect(warningsFor(may, topic("x"), "@**everyone**")).toEqual([
+    const allowed = data(channel(), { realm_can_mention_many_users_group: EVERYONE });
+    expect(warningsFor(allowed, topic("x"), "@**everyone**")).toEqual([
       { kind: "callsMany", name: "everyone", count: 40 },
     ]);
     expect(kinds(warningsFor(data(), topic("✔ x"), ""))).toEqual(["resolved"]);

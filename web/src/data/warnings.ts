@@ -35,7 +35,7 @@ export function prevents(warning: Warning): boolean {
 }
 
 /** Warn about wildcard mentions that reach more people. */
-const MANY = 15;
+const MANY_PEOPLE = 15;
 
 /** People mentioned in a text who will be notified. */
 export function mentionedIn(content: string): {
@@ -46,9 +46,9 @@ export function mentionedIn(content: string): {
   const names: string[] = [];
   const ids: number[] = [];
   const wildcards: string[] = [];
-  for (const found of content.matchAll(/(?<![\w*])@\*\*([^*\n]{1,120})\*\*/g)) {
-    if (isInFence(content.slice(0, found.index))) continue;
-    const name = found[1] ?? "";
+  for (const mention of content.matchAll(/(?<![\w*])@\*\*([^*\n]{1,120})\*\*/g)) {
+    if (isInFence(content.slice(0, mention.index))) continue;
+    const name = mention[1] ?? "";
     const id = /\|(\d+)$/.exec(name)?.[1];
     if (id) ids.push(Number(id));
     else if (["all", "everyone", "channel", "stream", "topic"].includes(name)) wildcards.push(name);
@@ -62,33 +62,33 @@ export function warningsFor(
   data: Data,
   to: Conversation,
   content: string,
-  there?: ReadonlySet<number>,
+  subscribers?: ReadonlySet<number>,
 ): Warning[] {
   return to.kind === "topic"
-    ? channelWarnings(data, to.channelId, to.topic, content, there)
+    ? channelWarnings(data, to.channelId, to.topic, content, subscribers)
     : directWarnings(data, to.people);
 }
 
 function directWarnings(data: Data, people: readonly number[]): Warning[] {
-  const found: Warning[] = [];
+  const warnings: Warning[] = [];
   const users = people.map((id) => data.users.get(id)).filter((user) => user !== undefined);
-  const gone = users.find((user) => user.is_active === false);
-  if (gone) found.push({ kind: "gone", userId: gone.user_id });
+  const deactivated = users.find((user) => user.is_active === false);
+  if (deactivated) warnings.push({ kind: "gone", userId: deactivated.user_id });
   const all = [...people, data.me];
   const allowing = data.realm["realm_direct_message_permission_group"];
   const isAllowed = all.some((id) => hasPermission(data.groups, allowing as never, id));
   const onlyBots = users.every((user) => user.is_bot || user.user_id === data.me);
   const isNew = !data.directs.has(`d${people.join(",")}`);
   const mayBegin = !isNew || may(data, "realm_direct_message_initiator_group");
-  if (!onlyBots && (!isAllowed || !mayBegin)) found.push({ kind: "cannotStart" });
+  if (!onlyBots && (!isAllowed || !mayBegin)) warnings.push({ kind: "cannotStart" });
   if (data.realm["realm_enable_guest_user_dm_warning"]) {
     const guests = users.filter((user) => isGuest(user) && user.user_id !== data.me);
     const self = data.users.get(data.me);
     if (guests.length && self && !isGuest(self)) {
-      found.push({ kind: "guests", people: guests.map((user) => user.user_id) });
+      warnings.push({ kind: "guests", people: guests.map((user) => user.user_id) });
     }
   }
-  return found;
+  return warnings;
 }
 
 function channelWarnings(
@@ -96,41 +96,41 @@ function channelWarnings(
   channelId: number,
   topic: string,
   content: string,
-  there?: ReadonlySet<number>,
+  subscribers?: ReadonlySet<number>,
 ): Warning[] {
   const channel = data.channels.get(channelId);
   if (!channel) return [];
   if (channel.is_archived) return [{ kind: "archived" }];
   if (!mayPost(data, channel)) return [{ kind: "cannotPost" }];
-  const found: Warning[] = [];
+  const warnings: Warning[] = [];
   const empty = emptyTopics(data, channel);
-  if (empty === "refused" && !topic) found.push({ kind: "emptyTopic" });
-  if (empty === "only" && topic) found.push({ kind: "onlyEmptyTopic" });
-  const most = Number(data.realm["max_topic_length"] ?? 60);
-  if ([...topic].length > most) found.push({ kind: "topicTooLong", most });
+  if (empty === "refused" && !topic) warnings.push({ kind: "emptyTopic" });
+  if (empty === "only" && topic) warnings.push({ kind: "onlyEmptyTopic" });
+  const maxLength = Number(data.realm["max_topic_length"] ?? 60);
+  if ([...topic].length > maxLength) warnings.push({ kind: "topicTooLong", most: maxLength });
   if (!channel.subscription) {
-    found.push({ kind: "notSubscribed", channelId, maySubscribe: !channel.invite_only });
+    warnings.push({ kind: "notSubscribed", channelId, maySubscribe: !channel.invite_only });
   }
   if (isResolved(topic)) {
-    found.push({ kind: "resolved", mayUnresolve: mayResolve(data, channel, topic) });
+    warnings.push({ kind: "resolved", mayUnresolve: mayResolve(data, channel, topic) });
   }
   const called = mentionedIn(content);
   const all = called.wildcards.find((name) => name !== "topic");
-  if (all && channel.subscriber_count > MANY) {
-    found.push(
+  if (all && channel.subscriber_count > MANY_PEOPLE) {
+    warnings.push(
       may(data, "realm_can_mention_many_users_group")
         ? { kind: "callsMany", name: all, count: channel.subscriber_count }
         : { kind: "mayNotCallAll", name: all },
     );
   }
-  if (there) found.push(...notThere(data, called, there, channelId));
-  return found;
+  if (subscribers) warnings.push(...notThere(data, called, subscribers, channelId));
+  return warnings;
 }
 
 function notThere(
   data: Data,
   called: { names: string[]; ids: number[] },
-  there: ReadonlySet<number>,
+  subscribers: ReadonlySet<number>,
   channelId: number,
 ): Warning[] {
   if (!called.names.length && !called.ids.length) return [];
@@ -144,7 +144,7 @@ function notThere(
     if (wanted.has(user.full_name) && user.is_active !== false) ids.add(user.user_id);
   }
   return [...ids]
-    .filter((id) => !there.has(id) && data.users.has(id) && id !== data.me)
+    .filter((id) => !subscribers.has(id) && data.users.has(id) && id !== data.me)
     .filter((id) => !data.users.get(id)?.is_bot)
     .map((userId) => ({ kind: "notThere", userId, maySubscribe }));
 }

@@ -29,7 +29,7 @@ describe("widgets", () => {
   });
 
   it("count votes and accept options from everyone", () => {
-    const found = widgetOf(
+    const widget = widgetOf(
       [
         poll,
         part(5, { type: "vote", key: "canned,1", vote: 1 }),
@@ -41,7 +41,7 @@ describe("widgets", () => {
       ],
       4,
     );
-    expect(found).toEqual({
+    expect(widget).toEqual({
       kind: "poll",
       question: "Which?",
       options: [

@@ -52,13 +52,13 @@ const keyed = (value: unknown) => (typeof value === "number" ? String(value) : t
 const list = (value: unknown) => (Array.isArray(value) ? (value as unknown[]) : []);
 
 /** The widget of a message's submessages; null for an ordinary message. */
-export function widgetOf(parts: readonly Submessage[], author: number): Widget | null {
-  const widgets = parts.filter((part) => part.msg_type === "widget");
-  const begun = widgets[0] && parsed(widgets[0].content);
-  if (!begun) return null;
-  const extra = (begun["extra_data"] ?? {}) as Json;
+export function widgetOf(submessages: readonly Submessage[], author: number): Widget | null {
+  const widgets = submessages.filter((part) => part.msg_type === "widget");
+  const first = widgets[0] && parsed(widgets[0].content);
+  if (!first) return null;
+  const extra = (first["extra_data"] ?? {}) as Json;
   const rest = widgets.slice(1);
-  switch (begun["widget_type"]) {
+  switch (first["widget_type"]) {
     case "poll":
       return pollOf(extra, rest, author);
     case "todo":
@@ -74,7 +74,7 @@ function pollOf(extra: Json, rest: readonly Submessage[], author: number): Poll 
   let question = text(extra["question"]);
   const options = new Map<string, { text: string; votes: Set<number> }>();
   const add = (key: string, option: string) => {
-    const isNew = ![...options.values()].some((one) => one.text === option);
+    const isNew = ![...options.values()].some((other) => other.text === option);
     if (option && isNew && !options.has(key)) options.set(key, { text: option, votes: new Set() });
   };
   list(extra["options"]).forEach((option, at) => add(`canned,${at}`, text(option)));
@@ -90,7 +90,11 @@ function pollOf(extra: Json, rest: readonly Submessage[], author: number): Poll 
       else votes?.delete(part.sender_id);
     }
   }
-  return { kind: "poll", question, options: [...options].map(([key, one]) => ({ key, ...one })) };
+  return {
+    kind: "poll",
+    question,
+    options: [...options].map(([key, option]) => ({ key, ...option })),
+  };
 }
 
 function todoOf(extra: Json, rest: readonly Submessage[], author: number): Todo {
@@ -112,7 +116,7 @@ function todoOf(extra: Json, rest: readonly Submessage[], author: number): Todo 
       if (task) task.done = !task.done;
     }
   }
-  return { kind: "todo", title, tasks: [...tasks].map(([key, one]) => ({ key, ...one })) };
+  return { kind: "todo", title, tasks: [...tasks].map(([key, task]) => ({ key, ...task })) };
 }
 
 function choicesOf(extra: Json): Choices | null {
@@ -120,8 +124,8 @@ function choicesOf(extra: Json): Choices | null {
   return {
     kind: "choices",
     heading: text(extra["heading"]),
-    choices: list(extra["choices"]).map((one) => {
-      const choice = (one ?? {}) as Json;
+    choices: list(extra["choices"]).map((value) => {
+      const choice = (value ?? {}) as Json;
       return {
         short: text(choice["short_name"]),
         text: text(choice["long_name"]),
@@ -148,7 +152,7 @@ export function listMessage(
   title: string,
   lines: readonly string[],
 ): string {
-  const one = (text: string) => text.replace(/\s+/g, " ").trim();
-  const points = lines.map(one).filter(Boolean);
-  return [`/${kind} ${one(title)}`.trimEnd(), ...points].join("\n");
+  const oneLine = (text: string) => text.replace(/\s+/g, " ").trim();
+  const points = lines.map(oneLine).filter(Boolean);
+  return [`/${kind} ${oneLine(title)}`.trimEnd(), ...points].join("\n");
 }

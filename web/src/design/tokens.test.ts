@@ -25,13 +25,13 @@ const forced = block("@media (forced-colors: active)");
 function luminance(colour: string): number {
   const [red = 0, green = 0, blue = 0] = [1, 3, 5]
     .map((at) => Number.parseInt(colour.slice(at, at + 2), 16) / 255)
-    .map((one) => (one <= 0.04045 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4));
+    .map((value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4));
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
 /** Pairs with less contrast than `least`, in light or dark. */
 function tooFaint(tokens: Tokens, texts: string[], grounds: string[], least: number): string[] {
-  const found = [];
+  const results = [];
   for (const text of texts) {
     for (const ground of grounds) {
       for (const at of [0, 1]) {
@@ -39,11 +39,11 @@ function tooFaint(tokens: Tokens, texts: string[], grounds: string[], least: num
           luminance(tokens[name]?.match(/#\w{6}/g)?.[at] ?? ""),
         ) as [number, number];
         const ratio = (Math.max(over, under) + 0.05) / (Math.min(over, under) + 0.05);
-        if (!(ratio >= least)) found.push(`${text} on ${ground}: ${ratio.toFixed(2)}`);
+        if (!(ratio >= least)) results.push(`${text} on ${ground}: ${ratio.toFixed(2)}`);
       }
     }
   }
-  return found;
+  return results;
 }
 
 describe("colors", () => {

@@ -19,7 +19,7 @@ import { topicOfMessage } from "./movedTopics";
 type Changes = Omit<ServerEvent, "id"> & { type: string };
 
 /** Show the new state immediately, send the request, and roll back and rethrow if it fails. */
-async function atOnce(
+async function optimistically(
   { store }: App,
   after: Changes,
   before: Changes,
@@ -37,10 +37,10 @@ async function atOnce(
 }
 
 /** Thrown if undoing would overwrite someone else's change. */
-const changedSince = () => new Error(words.common.undoFailed);
+export const changedSince = () => new Error(words.common.undoFailed);
 
 /** The topic's current name, found through one of its messages; the given name if that fails. */
-async function topicNow(topic: TopicOf, messageId: number | undefined): Promise<TopicOf> {
+export async function topicNow(topic: TopicOf, messageId: number | undefined): Promise<TopicOf> {
   if (messageId === undefined) return topic;
   try {
     return (await topicOfMessage(messageId)) ?? topic;
@@ -74,11 +74,14 @@ export async function setTopicPolicy(
   return done;
 }
 
-function policyOf({ topicPolicies }: Pick<Data, "topicPolicies">, topic: TopicOf): TopicPolicy {
+export function policyOf(
+  { topicPolicies }: Pick<Data, "topicPolicies">,
+  topic: TopicOf,
+): TopicPolicy {
   return topicPolicies.get(keyOf(topic))?.visibility_policy ?? TopicPolicy.inherit;
 }
 
-function putPolicy(app: App, to: TopicOf, policy: TopicPolicy): Promise<void> {
+export function putPolicy(app: App, to: TopicOf, policy: TopicPolicy): Promise<void> {
   const { channelId, topic } = to;
   const was = policyOf(app.store.data, to);
   const event = (visibility_policy: TopicPolicy) => ({
@@ -88,7 +91,7 @@ function putPolicy(app: App, to: TopicOf, policy: TopicPolicy): Promise<void> {
     last_updated: Math.floor(Date.now() / 1000),
     visibility_policy,
   });
-  return atOnce(app, event(policy), event(was), () =>
+  return optimistically(app, event(policy), event(was), () =>
     post("/user_topics", { stream_id: channelId, topic, visibility_policy: policy }),
   );
 }
@@ -97,9 +100,9 @@ function putPolicy(app: App, to: TopicOf, policy: TopicPolicy): Promise<void> {
 export function toggleMuted(app: App, channelId: number, topic: string): Promise<boolean> {
   const { data } = app.store;
   const inMuted = data.channels.get(channelId)?.subscription?.is_muted;
-  const heard = inMuted ? TopicPolicy.unmuted : TopicPolicy.inherit;
+  const policy = inMuted ? TopicPolicy.unmuted : TopicPolicy.inherit;
   const muted = isMuted(data, topicKey(channelId, topic));
-  return setTopicPolicy(app, channelId, topic, muted ? heard : TopicPolicy.muted);
+  return setTopicPolicy(app, channelId, topic, muted ? policy : TopicPolicy.muted);
 }
 
 export function toggleFollowed(app: App, channelId: number, topic: string): Promise<boolean> {
@@ -135,7 +138,7 @@ function putSubscription<Name extends keyof Subscription>(
     property,
     value: now,
   });
-  return atOnce(app, event(value), event(was), () =>
+  return optimistically(app, event(value), event(was), () =>
     post("/users/me/subscriptions/properties", {
       subscription_data: [{ stream_id: channelId, property, value }],
     }),
@@ -228,7 +231,7 @@ export function setSetting(app: App, name: string, value: unknown): Promise<bool
     value: now,
   });
   return app.toasts.attempt(
-    atOnce(app, event(value), event(was), () => patch("/settings", { [name]: value })),
+    optimistically(app, event(value), event(was), () => patch("/settings", { [name]: value })),
   );
 }
 
@@ -263,7 +266,7 @@ export function pinView(app: App, fragment: string, is_pinned: boolean): Promise
   const before = known
     ? added(known.is_pinned)
     : { type: "navigation_view", op: "remove", fragment };
-  return app.toasts.attempt(atOnce(app, added(is_pinned), before, ask));
+  return app.toasts.attempt(optimistically(app, added(is_pinned), before, ask));
 }
 
 /** Dismiss a hint permanently. */
@@ -275,7 +278,7 @@ export function dismissHint(app: App, step: string): Promise<boolean> {
   });
   const rest = [...onboarding].filter((name) => name !== step);
   return app.toasts.attempt(
-    atOnce(app, steps(rest), steps(onboarding), () =>
+    optimistically(app, steps(rest), steps(onboarding), () =>
       post("/users/me/onboarding_steps", { onboarding_step: step }),
     ),
   );
@@ -285,9 +288,9 @@ export async function copyLink(app: App, fragment: string): Promise<void> {
   const link = new URL(`/#${fragment}`, window.location.origin).href;
   try {
     await navigator.clipboard.writeText(link);
-    app.toasts.note(words.shell.copied);
+    app.toasts.info(words.shell.copied);
   } catch {
-    app.toasts.trouble(words.shell.notCopied({ link }));
+    app.toasts.error(words.shell.notCopied({ link }));
   }
 }
 

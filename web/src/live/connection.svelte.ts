@@ -1,39 +1,16 @@
 /** The event queue: registers, polls, resumes, and registers again if the queue is gone. */
 
 import { get, isTransient, post, ApiError, NetworkError } from "../wire/http";
+import { REGISTER, takeEarlyRegistration } from "../wire/early";
 import type { ServerEvent, Snapshot } from "../wire/events";
-
-const CAPABILITIES = {
-  notification_settings_null: true,
-  bulk_message_deletion: true,
-  user_avatar_url_field_optional: true,
-  stream_typing_notifications: true,
-  user_settings_object: true,
-  linkifier_url_template: true,
-  user_list_incomplete: true,
-  include_deactivated_groups: true,
-  archived_channels: true,
-  empty_topic_name: true,
-  simplified_presence_events: true,
-  individual_emoji_changes: true,
-  server_extensions: true,
-};
-
-/** Larger organizations send only the users needed at first (`everybody.ts`). */
-const MOST_USERS = 1000;
 
 const LONGEST_PAUSE = 30_000;
 /** Grace period after a poll's timeout, in ms. */
-const LATENESS = 20_000;
+const POLL_GRACE = 20_000;
 
 /** Register an event queue and get the snapshot; visitors get no queue. */
 export function register(): Promise<Snapshot> {
-  return post<Snapshot>("/register", {
-    apply_markdown: true,
-    slim_presence: true,
-    most_users: MOST_USERS,
-    client_capabilities: CAPABILITIES,
-  });
+  return post<Snapshot>("/register", REGISTER, takeEarlyRegistration());
 }
 
 interface ConnectionListener {
@@ -66,7 +43,7 @@ export class Connection {
   ) {
     this.#queue = snapshot.queue_id;
     this.#last = snapshot.last_event_id;
-    this.#patience = (snapshot.event_queue_longpoll_timeout_seconds || 90) * 1000 + LATENESS;
+    this.#patience = (snapshot.event_queue_longpoll_timeout_seconds || 90) * 1000 + POLL_GRACE;
   }
 
   /** Sent with messages, so that this client recognizes its own. */
@@ -108,7 +85,7 @@ export class Connection {
     let failures = 0;
     while (!this.#stopped.signal.aborted) {
       try {
-        if (this.updating) await this.#anew(registering);
+        if (this.updating) await this.#registerAgain(registering);
         else await this.#next();
         failures = 0;
         this.online = true;
@@ -117,7 +94,7 @@ export class Connection {
         if (this.#stopped.signal.aborted) return;
         if (error instanceof ApiError && error.code === "BAD_EVENT_QUEUE_ID") {
           try {
-            await this.#anew();
+            await this.#registerAgain();
             continue;
           } catch (again) {
             error = again;
@@ -161,7 +138,7 @@ export class Connection {
     }
   }
 
-  async #anew(registering = register()): Promise<void> {
+  async #registerAgain(registering = register()): Promise<void> {
     const snapshot = await registering;
     this.updating = false;
     this.#queue = snapshot.queue_id;

@@ -1,11 +1,11 @@
 /** The bridge to Zulip's desktop app: badge, organization name and icon, notifications with
  * replies, menu, and idle detection. */
 
-type Listener = (...told: never[]) => void;
+type Listener = (...args: never[]) => void;
 
 /** The interface that the app injects. Some versions have only part of it. */
 export interface Bridge {
-  send_event(name: string, ...told: unknown[]): unknown;
+  send_event(name: string, ...args: unknown[]): unknown;
   on_event(name: string, listener: Listener): void;
   new_notification?(
     title: string,
@@ -30,16 +30,16 @@ export function systemInput(bridge = desktop()): { isIdle: boolean; at: number }
 /** Show a native notification; null if the app can't. Clicking calls `onclick`. */
 export function desktopNote(
   title: string,
-  how: NotificationOptions,
+  options: NotificationOptions,
   onclick: () => void,
   bridge = desktop(),
 ): { close(): void } | null {
   if (!bridge?.new_notification) return null;
-  const note = bridge.new_notification(title, how, (type) => {
+  const notification = bridge.new_notification(title, options, (type) => {
     if (type !== "click") return true;
     onclick();
-    note.close();
+    notification.close();
     return true;
   });
-  return note;
+  return notification;
 }

@@ -10,23 +10,23 @@ import { desktop } from "./desktop";
 export interface DesktopRequests {
   signOut(): void;
   showKeys(): void;
-  showNoticeSettings(): void;
+  showNotificationSettings(): void;
   answer(messageId: number, text: string): Promise<void>;
 }
 
 /** Listen to the app. Returns a function that ignores it from then on, since listeners can't be
  * removed. */
-export function handleDesktopRequests(asked: DesktopRequests, bridge = desktop()): () => void {
+export function handleDesktopRequests(requests: DesktopRequests, bridge = desktop()): () => void {
   if (!bridge) return () => undefined;
   let isOver = false;
-  const on = (name: string, listener: (...told: never[]) => void) =>
+  const on = (name: string, listener: (...args: never[]) => void) =>
     bridge.on_event(name, (...rest: never[]) => isOver || listener(...rest));
-  on("logout", () => asked.signOut());
-  on("show-keyboard-shortcuts", () => asked.showKeys());
-  on("show-notification-settings", () => asked.showNoticeSettings());
+  on("logout", () => requests.signOut());
+  on("show-keyboard-shortcuts", () => requests.showKeys());
+  on("show-notification-settings", () => requests.showNotificationSettings());
   on("send_notification_reply_message", (messageId: unknown, text: unknown) => {
     const id = Number(messageId);
-    void asked.answer(id, String(text)).catch((error: unknown) => {
+    void requests.answer(id, String(text)).catch((error: unknown) => {
       bridge.send_event("send_notification_reply_message_failed", {
         message_id: id,
         error: errorMessage(error),

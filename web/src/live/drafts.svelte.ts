@@ -25,8 +25,8 @@ import { claimWindow, type Windows } from "./windows";
 
 export type { LocalDraft, DraftContent };
 
-const PAUSE = 1000;
-const LONGEST = 4000;
+const SYNC_DELAY = 1000;
+const MAX_SYNC_DELAY = 4000;
 /** The most recent drafts, whose topics are looked for after a new registration. */
 const MOST_FOLLOWED = 20;
 
@@ -45,7 +45,7 @@ export class Drafts {
   #waitingSince = 0;
   #syncing = false;
   /** Known drafts of the server: unknown ones can't be assumed deleted. */
-  #heard = new Set<number>();
+  #seenIds = new Set<number>();
   #windows: Windows | null = null;
   #stops: (() => void)[] = [];
 
@@ -60,8 +60,8 @@ export class Drafts {
     const local = this.#kept
       .names()
       .map((name) => this.#kept.read<LocalDraft>(name))
-      .filter((one): one is LocalDraft => one !== null && typeof one.content === "string");
-    this.#records = new Map(local.map((one) => [one.localId, one]));
+      .filter((draft): draft is LocalDraft => draft !== null && typeof draft.content === "string");
+    this.#records = new Map(local.map((draft) => [draft.localId, draft]));
     if (isCurrent) this.restarted();
     void claimWindow().then((windows) => (this.#windows = windows));
     this.#stops.push(
@@ -85,7 +85,7 @@ export class Drafts {
   /** After registering again: the server's drafts may differ. */
   restarted(): void {
     for (const { serverId } of this.#records.values()) {
-      if (serverId !== null) this.#heard.add(serverId);
+      if (serverId !== null) this.#seenIds.add(serverId);
     }
     this.#reconcile();
     if (this.store.restarts) void this.#followMissed();
@@ -93,7 +93,7 @@ export class Drafts {
 
   /** Find out whether topics with drafts moved while events were missed. */
   async #followMissed(): Promise<void> {
-    const drafts = [...this.all.values()].sort((one, other) => other.at - one.at);
+    const drafts = [...this.all.values()].sort((a, b) => b.at - a.at);
     for (const draft of drafts.slice(0, MOST_FOLLOWED)) {
       const to = draftConversation(draft, this.store.me);
       if (to?.kind !== "topic" || draft.near === undefined) continue;
@@ -155,7 +155,7 @@ export class Drafts {
 
   #named(id: number | string): LocalDraft | undefined {
     if (typeof id === "string") return this.all.get(id);
-    return [...this.all.values()].find((one) => one.serverId === id);
+    return [...this.all.values()].find((draft) => draft.serverId === id);
   }
 
   #put(draft: LocalDraft): void {
@@ -193,16 +193,16 @@ export class Drafts {
 
   #reconcile(): void {
     const server = this.store.data.drafts;
-    for (const id of server.keys()) this.#heard.add(id);
+    for (const id of server.keys()) this.#seenIds.add(id);
     const before = this.#records;
     const after = mergeDrafts(
       before.values(),
       server,
       (id) => `s${id}`,
-      (id) => this.#heard.has(id),
+      (id) => this.#seenIds.has(id),
     );
-    const next = new Map(after.map((one) => [one.localId, one]));
-    for (const [name, one] of next) if (before.get(name) !== one) this.#kept.write(name, one);
+    const next = new Map(after.map((draft) => [draft.localId, draft]));
+    for (const [name, draft] of next) if (before.get(name) !== draft) this.#kept.write(name, draft);
     for (const name of before.keys()) if (!next.has(name)) this.#kept.forget(name);
     this.#records = next;
   }
@@ -222,7 +222,7 @@ export class Drafts {
   #later(): void {
     clearTimeout(this.#timer);
     this.#waitingSince ||= Date.now();
-    const wait = Date.now() - this.#waitingSince > LONGEST ? 0 : PAUSE;
+    const wait = Date.now() - this.#waitingSince > MAX_SYNC_DELAY ? 0 : SYNC_DELAY;
     this.#timer = setTimeout(() => void this.#sync(), wait);
   }
 
@@ -241,7 +241,7 @@ export class Drafts {
           if (!(error instanceof ApiError) || error.status < 500) break;
         }
       }
-      if (!again && (await this.#work()).length) again = PAUSE;
+      if (!again && (await this.#work()).length) again = SYNC_DELAY;
     } finally {
       this.#syncing = false;
     }

@@ -16,9 +16,9 @@ beforeEach(() => {
   vi.useFakeTimers();
   vi.stubGlobal("window", target);
   vi.stubGlobal("document", { ...target, cookie: "", visibilityState: "visible" });
-  vi.stubGlobal("fetch", async (address: string, how: RequestInit) => {
+  vi.stubGlobal("fetch", async (address: string, init: RequestInit) => {
     const { pathname, searchParams } = new URL(address, "https://cafe.example");
-    const [status, body] = answer(String(how.method), pathname.slice(7), searchParams);
+    const [status, body] = answer(String(init.method), pathname.slice(7), searchParams);
     return { ok: status < 400, status, headers: new Headers(), json: async () => body };
   });
 });
@@ -42,7 +42,7 @@ class FakeStorage {
   }
 }
 
-function begun(drafts: object[] = [], isCurrent = true) {
+function openDrafts(drafts: object[] = [], isCurrent = true) {
   const listeners = new Set<(event: ServerEvent) => void>();
   const store = {
     me: 1,
@@ -50,7 +50,7 @@ function begun(drafts: object[] = [], isCurrent = true) {
     data: {
       me: 1,
       realm: {},
-      drafts: new Map(drafts.map((one, place) => [place + 1, { ...one, id: place + 1 }])),
+      drafts: new Map(drafts.map((draft, place) => [place + 1, { ...draft, id: place + 1 }])),
       messages: new Map([[40, { id: 40, key: "c7/plans" }]]),
       settings: { enable_drafts_synchronization: true },
     } as unknown as Data,
@@ -76,7 +76,7 @@ test("a draft that can't be deleted doesn't hold the others back", async () => {
       ? [500, { result: "error", code: "INTERNAL_SERVER_ERROR", msg: "No." }]
       : [200, { result: "success" }];
   };
-  const { drafts } = begun([draft("one"), draft("two")]);
+  const { drafts } = openDrafts([draft("one"), draft("two")]);
   drafts.discard(1);
   drafts.discard(2);
   await vi.advanceTimersByTimeAsync(5000);
@@ -92,27 +92,27 @@ test("a draft follows its topic that was renamed while events were missed", asyn
     expect(query.get("narrow")).toContain("plans");
     return [200, { result: "success", messages: [] }];
   };
-  const { store, drafts } = begun();
+  const { store, drafts } = openDrafts();
   const { topic, to, content } = draft("plans");
   drafts.keep(null, { type: "stream", to, topic, content });
   store.restarts += 1;
   drafts.restarted();
   await vi.advanceTimersByTimeAsync(0);
-  expect([...drafts.all.values()].map((one) => one.topic)).toEqual(["voyages"]);
+  expect([...drafts.all.values()].map((draft) => draft.topic)).toEqual(["voyages"]);
   drafts.stop();
 });
 
 test("offline data that lacks a draft doesn't delete it", async () => {
   vi.stubGlobal("localStorage", new FakeStorage());
   answer = () => [200, { result: "success", ids: [1] }];
-  const { drafts: before } = begun();
+  const { drafts: before } = openDrafts();
   const { topic, to, content } = draft("plans");
   before.keep(null, { type: "stream", to, topic, content });
   await vi.advanceTimersByTimeAsync(5000);
   before.stop();
   const texts = ({ drafts }: { drafts: Drafts }) =>
-    [...drafts.all.values()].map((one) => one.content);
-  const offline = begun([], false);
+    [...drafts.all.values()].map((draft) => draft.content);
+  const offline = openDrafts([], false);
   expect(texts(offline)).toEqual(["plans"]);
   // The server's list is another matter.
   offline.drafts.restarted();

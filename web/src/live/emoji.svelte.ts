@@ -52,7 +52,9 @@ class EmojiBook {
 
   /** Quick reactions. */
   get offered(): readonly Emoji[] {
-    const rest = FIRST_USED.filter((one) => !this.lately.some((other) => other.code === one.code));
+    const rest = FIRST_USED.filter(
+      (emoji) => !this.lately.some((other) => other.code === emoji.code),
+    );
     return [...this.lately, ...rest];
   }
 

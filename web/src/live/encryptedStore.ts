@@ -1,7 +1,7 @@
 /** Encrypted local storage (AES-GCM) for offline reading. The key isn't extractable by scripts;
  * it's stored with the records and deleted with them on sign-out. */
 
-import { OFFLINE_DATABASE } from "./storage.svelte";
+import { canStoreOfflineData, OFFLINE_DATABASE } from "./storage.svelte";
 
 const RECORDS = "records";
 const KEYS = "keys";
@@ -28,7 +28,7 @@ export class EncryptedStore {
   /** Open the database; null if storage isn't available, or without HTTPS, where browsers have no
    * encryption. `make` creates a missing one. */
   static async open(make: boolean): Promise<EncryptedStore | null> {
-    if (!globalThis.crypto?.subtle || !globalThis.indexedDB) return null;
+    if (!globalThis.crypto?.subtle || !globalThis.indexedDB || !canStoreOfflineData()) return null;
     try {
       const request = indexedDB.open(OFFLINE_DATABASE, 1);
       request.onupgradeneeded = () => {
@@ -53,17 +53,17 @@ export class EncryptedStore {
 
   /** Names of all records; they reveal nothing about the content. */
   async names(): Promise<string[]> {
-    const found = await done(this.#records("readonly").getAllKeys());
-    return found.map(String);
+    const names = await done(this.#records("readonly").getAllKeys());
+    return names.map(String);
   }
 
   /** A record's value; null if it's missing or can't be decrypted. */
   async get<T>(name: string): Promise<T | null> {
-    const found = (await done(this.#records("readonly").get(name))) as Sealed | undefined;
-    if (!found) return null;
+    const record = (await done(this.#records("readonly").get(name))) as Sealed | undefined;
+    if (!record) return null;
     try {
-      const how = { name: "AES-GCM", iv: found.iv };
-      const plain = await crypto.subtle.decrypt(how, this.key, found.sealed);
+      const algorithm = { name: "AES-GCM", iv: record.iv };
+      const plain = await crypto.subtle.decrypt(algorithm, this.key, record.sealed);
       return JSON.parse(new TextDecoder().decode(plain)) as T;
     } catch {
       return null;
@@ -94,13 +94,13 @@ async function keyOf(database: IDBDatabase, make: boolean): Promise<CryptoKey | 
     done(database.transaction(KEYS).objectStore(KEYS).get(KEY)) as Promise<CryptoKey | undefined>;
   const known = await read();
   if (known || !make) return known ?? null;
-  const made = await crypto.subtle.generateKey({ name: "AES-GCM", length: 256 }, false, [
+  const key = await crypto.subtle.generateKey({ name: "AES-GCM", length: 256 }, false, [
     "encrypt",
     "decrypt",
   ]);
   try {
-    await done(database.transaction(KEYS, "readwrite").objectStore(KEYS).add(made, KEY));
-    return made;
+    await done(database.transaction(KEYS, "readwrite").objectStore(KEYS).add(key, KEY));
+    return key;
   } catch {
     // Another window was faster.
     return (await read()) ?? null;

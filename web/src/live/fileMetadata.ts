@@ -14,11 +14,11 @@ export interface FileMetadata {
 type Answer = (facts: FileMetadata | null) => void;
 
 /** The server's limit per request. */
-const TOGETHER = 50;
+const BATCH_SIZE = 50;
 /** Size of the LRU cache. */
-const KEPT = 500;
+const CACHE_SIZE = 500;
 /** How long requests are collected, in ms. */
-const GATHERING = 30;
+const BATCH_DELAY = 30;
 
 const known = new Map<string, Promise<FileMetadata | null>>();
 let queued = new Map<string, Answer>();
@@ -28,19 +28,19 @@ export function fileMetadata(path: string): Promise<FileMetadata | null> {
   const before = known.get(path);
   if (before) return before;
   const metadata = new Promise<FileMetadata | null>((resolve) => {
-    if (!queued.size) setTimeout(ask, GATHERING);
+    if (!queued.size) setTimeout(ask, BATCH_DELAY);
     queued.set(path, resolve);
   });
   known.set(path, metadata);
   const [oldest] = known.keys();
-  if (known.size > KEPT && oldest !== undefined) known.delete(oldest);
+  if (known.size > CACHE_SIZE && oldest !== undefined) known.delete(oldest);
   return metadata;
 }
 
 function ask(): void {
   const all = [...queued];
   queued = new Map();
-  for (let at = 0; at < all.length; at += TOGETHER) void askFor(all.slice(at, at + TOGETHER));
+  for (let at = 0; at < all.length; at += BATCH_SIZE) void askFor(all.slice(at, at + BATCH_SIZE));
 }
 
 async function askFor(some: readonly (readonly [string, Answer])[]): Promise<void> {
@@ -51,7 +51,7 @@ async function askFor(some: readonly (readonly [string, Answer])[]): Promise<voi
   } catch {
     // Best effort: the next card tries again.
   }
-  const metadata = new Map(files.map((one) => [one.path_id, one]));
+  const metadata = new Map(files.map((file) => [file.path_id, file]));
   for (const [path, answer] of some) {
     const facts = metadata.get(path) ?? null;
     // It may become accessible later.

@@ -16,9 +16,9 @@ import { apiNarrow } from "./messages";
 import type { Store } from "./store.svelte";
 
 /** How long seen messages are collected, in ms. */
-const GATHERED = 400;
-const AGAIN = 5000;
-const AT_ONCE = 1000;
+const BATCH_DELAY = 400;
+const RETRY_DELAY = 5000;
+const BATCH_SIZE = 1000;
 
 interface Progress {
   last_processed_id: number | null;
@@ -44,7 +44,7 @@ export class ReadMarker {
     if (!changes.length) return;
     this.#read(changes);
     for (const id of changes) this.#waiting.add(id);
-    this.#timer ??= setTimeout(() => void this.flush(), GATHERED);
+    this.#timer ??= setTimeout(() => void this.flush(), BATCH_DELAY);
   }
 
   /** Send pending messages now. */
@@ -52,14 +52,14 @@ export class ReadMarker {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     while (this.#waiting.size) {
-      const messages = [...this.#waiting].slice(0, AT_ONCE);
+      const messages = [...this.#waiting].slice(0, BATCH_SIZE);
       for (const id of messages) this.#waiting.delete(id);
       try {
         await post("/messages/flags", { messages, op: "add", flag: "read" });
       } catch (error) {
         if (!isTransient(error)) throw error;
         for (const id of messages) this.#waiting.add(id);
-        this.#timer ??= setTimeout(() => void this.flush(), AGAIN);
+        this.#timer ??= setTimeout(() => void this.flush(), RETRY_DELAY);
         return;
       }
     }
@@ -71,7 +71,7 @@ export class ReadMarker {
     return this.#readAll(ids, narrowOf(conversationOf(key, this.store.data.topicNames)));
   }
 
-  /** Mark everything in a list as read (see `readsBySeeing`). Returns the known messages that were
+  /** Mark everything in a list as read (see `marksReadOnScroll`). Returns the known messages that were
    * unread. */
   async readList(narrow: Narrow): Promise<readonly number[]> {
     const conversation = conversationIn(narrow);
@@ -88,8 +88,8 @@ export class ReadMarker {
   /** Mark a channel as read. Returns the known messages that were unread. */
   async readChannel(channelId: number): Promise<readonly number[]> {
     const { by } = this.store.data.unread;
-    const there = [...by].filter(([key]) => key.startsWith(`c${channelId}/`));
-    const ids = there.flatMap(([, some]) => some);
+    const unread = [...by].filter(([key]) => key.startsWith(`c${channelId}/`));
+    const ids = unread.flatMap(([, some]) => some);
     return this.#readAll(ids, [{ operator: "channel", operand: channelId }]);
   }
 
@@ -101,8 +101,8 @@ export class ReadMarker {
   /** Mark messages as unread, and pause reading by scrolling in the shown list. */
   async unread(ids: readonly number[], shown: string | null): Promise<void> {
     this.paused = shown;
-    for (let at = 0; at < ids.length; at += AT_ONCE) {
-      const messages = ids.slice(at, at + AT_ONCE);
+    for (let at = 0; at < ids.length; at += BATCH_SIZE) {
+      const messages = ids.slice(at, at + BATCH_SIZE);
       await post("/messages/flags", { messages, op: "remove", flag: "read" });
     }
   }
@@ -156,7 +156,7 @@ export class ReadMarker {
         anchor: String(anchor),
         include_anchor: first,
         num_before: 0,
-        num_after: AT_ONCE,
+        num_after: BATCH_SIZE,
         narrow: apiNarrow(narrow, this.store),
         op,
         flag: "read",
@@ -181,11 +181,11 @@ function unreadAgain(
 ): ServerEvent {
   const details = [...left].flatMap(([id, key]) => {
     if (key === undefined) return [];
-    const where = conversationOf(key, topicNames);
+    const conversation = conversationOf(key, topicNames);
     const place =
-      where.kind === "topic"
-        ? { type: "stream", stream_id: where.channelId, topic: where.topic }
-        : { type: "private", user_ids: where.people };
+      conversation.kind === "topic"
+        ? { type: "stream", stream_id: conversation.channelId, topic: conversation.topic }
+        : { type: "private", user_ids: conversation.people };
     return [[id, { ...place, mentioned: mentions.has(id) }] as const];
   });
   return {
@@ -198,10 +198,10 @@ function unreadAgain(
   };
 }
 
-const made = new WeakMap<Store, ReadMarker>();
+const markers = new WeakMap<Store, ReadMarker>();
 
 export function readMarkerOf(store: Store): ReadMarker {
-  let one = made.get(store);
-  if (!one) made.set(store, (one = new ReadMarker(store)));
-  return one;
+  let marker = markers.get(store);
+  if (!marker) markers.set(store, (marker = new ReadMarker(store)));
+  return marker;
 }

@@ -10,7 +10,7 @@ afterEach(() => {
 });
 
 function stored() {
-  const where = new Map([
+  const keys = new Map([
     [1, "c7/plans"],
     [2, "c7/plans"],
     [3, "d5"],
@@ -24,7 +24,7 @@ function stored() {
     restarts: 0,
     data: {
       me: 1,
-      unread: { where, by, mentions: new Set([2]), incomplete: false },
+      unread: { where: keys, by, mentions: new Set([2]), incomplete: false },
       messages: new Map(),
       channels: new Map([[7, { stream_id: 7, name: "den", subscription: {} }]]),
       lists: new Map(),
@@ -47,14 +47,14 @@ function stored() {
 
 test("a failed request rolls back what the server hasn't confirmed", async () => {
   vi.stubGlobal("document", { cookie: "", addEventListener: () => undefined });
-  const asked = vi.fn<() => Promise<Response>>();
-  vi.stubGlobal("fetch", asked);
+  const request = vi.fn<() => Promise<Response>>();
+  vi.stubGlobal("fetch", request);
   const store = stored();
   const marker = new ReadMarker(store as unknown as Store);
   const left = () => [...store.data.unread.where.keys()].sort();
   const read = { id: 9, type: "update_message_flags", op: "add", flag: "read", all: false };
   // One batch succeeds, then the network fails.
-  asked.mockImplementationOnce(async () => {
+  request.mockImplementationOnce(async () => {
     expect(left()).toEqual([]);
     store.hear({ ...read, messages: [1] });
     throw new TypeError("Failed to fetch");
@@ -64,7 +64,7 @@ test("a failed request rolls back what the server hasn't confirmed", async () =>
   expect(store.data.unread.by.get("c7/plans")).toEqual([2]);
   expect([...store.data.unread.mentions]).toEqual([2]);
   // The topic was renamed in the meantime.
-  asked.mockImplementationOnce(async () => {
+  request.mockImplementationOnce(async () => {
     store.hear({
       id: 10,
       type: "update_message",
@@ -82,7 +82,7 @@ test("a failed request rolls back what the server hasn't confirmed", async () =>
     ["d5", [3]],
   ]);
   // After registering again, only the server knows.
-  asked.mockImplementationOnce(async () => {
+  request.mockImplementationOnce(async () => {
     store.restarts += 1;
     throw new TypeError("Failed to fetch");
   });

@@ -4,36 +4,31 @@ import { messageOf, type Data, type Message } from "../data/data";
 import { trimAround, hasId, listedMessages, mergeIds, type MessageList } from "../data/lists";
 import { matches, nameOf } from "../data/narrow";
 import type { Narrow, Term } from "../data/conversations";
+import {
+  FIRST_PAGE,
+  messagesQuery,
+  takeEarlyMessages,
+  type Anchor,
+  type MessagesResponse,
+} from "../wire/early";
 import { changedMessageIds } from "../wire/events";
 import { get } from "../wire/http";
 import type { WireMessage } from "../wire/objects";
 import type { Store } from "./store.svelte";
 
-export interface MessagesResponse {
-  messages: WireMessage[];
-  anchor: number;
-  found_newest: boolean;
-  found_oldest: boolean;
-  found_anchor: boolean;
-  history_limited: boolean;
-}
-
-export type Anchor = number | "newest" | "oldest" | "first_unread";
-
-/** Messages to load before and after an anchor. The first view gets fewer, because on a slow network
- * its first words would otherwise wait for the last ones. */
-const PAGE = { first: 20, later: 60 };
+/** Messages to load before and after an anchor. */
+const PAGE = { first: FIRST_PAGE, later: 60 };
 let isFirstView = true;
 
 /** Number of lists kept in the background. */
 const KEPT_LISTS = 24;
 
 /** Visitors can read only web-public channels. */
-const OPEN: Term = { operator: "channels", operand: "web-public" };
+const WEB_PUBLIC: Term = { operator: "channels", operand: "web-public" };
 
 /** The narrow as the API expects it. */
 export function apiNarrow(narrow: Narrow, { visiting }: Pick<Store, "visiting">): Term[] {
-  const terms = visiting ? [...narrow, OPEN] : narrow;
+  const terms = visiting ? [...narrow, WEB_PUBLIC] : narrow;
   return terms.map((term) => ({ ...term, negated: term.negated ?? false }));
 }
 
@@ -43,15 +38,7 @@ function ask(
   before: number,
   after: number,
 ): Promise<MessagesResponse> {
-  return get<MessagesResponse>("/messages", {
-    anchor: String(anchor),
-    num_before: before,
-    num_after: after,
-    narrow,
-    client_gravatar: true,
-    apply_markdown: true,
-    allow_empty_topic_name: true,
-  });
+  return get<MessagesResponse>("/messages", messagesQuery(narrow, anchor, before, after));
 }
 
 /** Attempts to load a page while its messages keep changing. */
@@ -64,7 +51,7 @@ export async function upToDate(
   ask: () => Promise<MessagesResponse>,
 ): Promise<MessagesResponse> {
   const changed = new Set<number>();
-  const gone = new Set<number>();
+  const deleted = new Set<number>();
   for (let attempt = 1; ; attempt += 1) {
     changed.clear();
     let all = false;
@@ -72,13 +59,13 @@ export async function upToDate(
     const stop = store.onEvent((event) => {
       all ||= event["all"] === true;
       for (const id of changedMessageIds(event)) {
-        (event.type === "delete_message" ? gone : changed).add(id);
+        (event.type === "delete_message" ? deleted : changed).add(id);
       }
     });
     try {
       const answer = await ask();
       if (store.data.realm["realm_users_incomplete"]) await loadUsersIn(store, answer.messages);
-      const messages = answer.messages.filter((message) => !gone.has(message.id));
+      const messages = answer.messages.filter((message) => !deleted.has(message.id));
       const isNew =
         !all && restarts === store.restarts && !messages.some((message) => changed.has(message.id));
       if (isNew || attempt === ATTEMPTS) return { ...answer, messages };
@@ -125,14 +112,42 @@ export async function loadAround(
     return known.ids.at(-1) ?? null;
   }
   const size = isFirstView ? PAGE.first : PAGE.later;
+  const early = isFirstView ? await earlyPage(narrow, anchor) : null;
   isFirstView = false;
-  const answer = await loadPage(store, narrow, anchor, size, size);
+  const answer = early
+    ? await upToDate(
+        store,
+        askAfter(early, () => ask(apiNarrow(narrow, store), anchor, size, size)),
+      )
+    : await loadPage(store, narrow, anchor, size, size);
   // Another request may have replaced the list.
   if (!isWanted()) return null;
   put(store, narrow, answer, "afresh");
   if (answer.found_anchor) return answer.anchor;
   const ids = answer.messages.map((message) => message.id);
   return ids.find((id) => id >= answer.anchor) ?? ids.at(-1) ?? null;
+}
+
+/** What the page asked for before this script arrived, if it's what is wanted. */
+async function earlyPage(narrow: Narrow, anchor: Anchor): Promise<MessagesResponse | null> {
+  const early = takeEarlyMessages();
+  if (!early || nameOf(early.narrow) !== nameOf(narrow)) return null;
+  const answer = await early.answer;
+  const isWanted =
+    anchor === early.anchor ||
+    (anchor === "newest" && answer?.found_newest) ||
+    answer?.messages.some((message) => message.id === anchor);
+  return isWanted ? answer : null;
+}
+
+/** Return a response that is already there first, and ask again after it. */
+function askAfter<Response>(first: Response, ask: () => Promise<Response>) {
+  let isUsed = false;
+  return async () => {
+    if (isUsed) return ask();
+    isUsed = true;
+    return first;
+  };
 }
 
 /** Load earlier messages. */
@@ -159,7 +174,7 @@ function put(
   store: Store,
   narrow: Narrow,
   answer: MessagesResponse,
-  how: "afresh" | "older" | "newer",
+  part: "afresh" | "older" | "newer",
 ): void {
   store.change((data) => {
     const name = nameOf(narrow);
@@ -180,9 +195,9 @@ function put(
       stale: false,
     };
     let list = fresh;
-    if (before && how === "older") {
+    if (before && part === "older") {
       list = { ...before, ids: mergeIds(ids, before.ids), foundOldest: answer.found_oldest };
-    } else if (before && how === "newer") {
+    } else if (before && part === "newer") {
       list = { ...before, ids: mergeIds(before.ids, ids), foundNewest: answer.found_newest };
     }
     // Messages that arrived by event while the request was pending.
@@ -201,8 +216,8 @@ function withArrived(
 ): MessageList {
   const last = list.ids.at(-1) ?? 0;
   const arrived = [...messages.values()]
-    .filter((one) => one.id > last && matches(list.narrow, one, data) === true)
-    .map((one) => one.id);
+    .filter((message) => message.id > last && matches(list.narrow, message, data) === true)
+    .map((message) => message.id);
   return arrived.length ? { ...list, ids: mergeIds(list.ids, arrived) } : list;
 }
 

@@ -75,8 +75,8 @@ export async function followMissedMove(
 /** Whether a conversation has messages up to `anchor`. */
 async function hasAny(
   store: Store,
-  where: Conversation,
+  conversation: Conversation,
   until: number | "newest",
 ): Promise<boolean> {
-  return (await loadPage(store, narrowOf(where), until, 1, 0)).messages.length > 0;
+  return (await loadPage(store, narrowOf(conversation), until, 1, 0)).messages.length > 0;
 }

@@ -24,7 +24,7 @@ export function startNotifying(app: App): () => void {
       if (isForMe(store.me, message)) offerPush(app);
       if (quietTimes.until) return;
       const notice = notificationEffect(store.data, message);
-      if (notice.heard) void sound(String(store.settings["notification_sound"]));
+      if (notice.isAudible) void sound(String(store.settings["notification_sound"]));
       if (notice.shown && mayNotify()) show(app, message);
     }),
   ];
@@ -52,11 +52,11 @@ function show(app: App, message: Message): void {
   const conversation = conversationOf(message.key, topicNames);
   const hidden =
     message.type === "private" && settings["pm_content_in_desktop_notifications"] === false;
-  const where =
+  const title =
     conversation.kind === "direct" && conversation.people.length < 2
       ? message.sender_full_name
       : `${message.sender_full_name} · ${conversationName(users, channels, conversation, me)}`;
-  const how = {
+  const options = {
     body: hidden ? words.shell.notice.hidden : notificationText(message.content),
     icon: message.avatar_url ?? "/static/icon-192.png",
     silent: true,
@@ -66,19 +66,19 @@ function show(app: App, message: Message): void {
     router.toNarrow(narrowOf(conversation), message.id);
   };
   // The desktop app identifies the message to reply to by the tag.
-  if (desktopNote(where, { ...how, tag: String(message.id) }, open)) return;
-  const note = made(where, { ...how, tag: message.key });
-  if (!note) return;
-  note.onclick = () => {
+  if (desktopNote(title, { ...options, tag: String(message.id) }, open)) return;
+  const notification = create(title, { ...options, tag: message.key });
+  if (!notification) return;
+  notification.onclick = () => {
     open();
-    note.close();
+    notification.close();
   };
 }
 
 /** Null if pages can't show notifications, as on phones. */
-function made(title: string, how: NotificationOptions): Notification | null {
+function create(title: string, options: NotificationOptions): Notification | null {
   try {
-    return new Notification(title, how);
+    return new Notification(title, options);
   } catch {
     return null;
   }

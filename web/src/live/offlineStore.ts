@@ -15,16 +15,16 @@ import { nameOf } from "../data/narrow";
 import { changedMessageIds, type ServerEvent, type Snapshot } from "../wire/events";
 import { get } from "../wire/http";
 import { newId, deleteOfflineData, offlineSession, sessionMark } from "./storage.svelte";
-import type { MessagesResponse } from "./messages";
+import type { MessagesResponse } from "../wire/early";
 import type { Store } from "./store.svelte";
 import { EncryptedStore } from "./encryptedStore";
 
 const BEGINNING = "beginning";
 /** How often to check for changes, and the delay after losing access, in ms. */
-const PACE = 10_000;
-const SOON = 500;
+const CHECK_INTERVAL = 10_000;
+const STORE_DELAY = 500;
 /** Messages per request by ID. */
-const AT_ONCE = 400;
+const BATCH_SIZE = 400;
 
 /** The data that an offline client starts with. */
 interface OfflineStart {
@@ -50,20 +50,20 @@ export async function loadOfflineData(): Promise<{
   try {
     const beginning = await vault.get<OfflineStart>(BEGINNING);
     if (!beginning) return null;
-    return { beginning, pages: (await recordsOf(vault)).map((one) => one.page) };
+    return { beginning, pages: (await recordsOf(vault)).map((record) => record.page) };
   } finally {
     vault.close();
   }
 }
 
 async function recordsOf(vault: EncryptedStore): Promise<Record[]> {
-  const found: Record[] = [];
+  const records: Record[] = [];
   for (const id of await vault.names()) {
     if (id === BEGINNING) continue;
     const page = await vault.get<OfflinePage>(id);
-    if (page) found.push({ id, page, bytes: JSON.stringify(page).length });
+    if (page) records.push({ id, page, bytes: JSON.stringify(page).length });
   }
-  return found;
+  return records;
 }
 
 /** Start storing. Returns a function that stops. */
@@ -77,7 +77,7 @@ export async function storeOfflineData(
   const before = await vault?.get<OfflineStart>(BEGINNING);
   if (before && before.account !== account) {
     vault?.close();
-    await deleteOfflineData();
+    await deleteOfflineData(true);
     vault = await EncryptedStore.open(true);
   }
   if (!vault) return () => undefined;
@@ -108,9 +108,10 @@ class OfflineWriter {
   }
 
   async begin(): Promise<void> {
-    for (const one of await recordsOf(this.vault)) this.#records.set(nameOf(one.page.narrow), one);
+    for (const record of await recordsOf(this.vault))
+      this.#records.set(nameOf(record.page.narrow), record);
     this.#stops.push(this.store.onEvent((event) => this.#hear(event)));
-    const timer = setInterval(() => this.#save(), PACE);
+    const timer = setInterval(() => this.#save(), CHECK_INTERVAL);
     const hidden = () => document.visibilityState === "hidden" && this.#save();
     document.addEventListener("visibilitychange", hidden);
     this.#stops.push(
@@ -129,8 +130,8 @@ class OfflineWriter {
   }
 
   /** Failed tasks are retried next time. */
-  #do(what: () => Promise<void>): void {
-    this.#work = this.#work.then(() => (this.#stopped ? undefined : what())).catch(() => undefined);
+  #do(task: () => Promise<void>): void {
+    this.#work = this.#work.then(() => (this.#stopped ? undefined : task())).catch(() => undefined);
   }
 
   #hear(event: ServerEvent): void {
@@ -140,12 +141,12 @@ class OfflineWriter {
     // Loaded lists are kept current anyway.
     const touched = [...this.#records].filter(
       ([name, { page }]) =>
-        !this.store.data.lists.has(name) && page.messages.some((one) => ids.has(one.id)),
+        !this.store.data.lists.has(name) && page.messages.some((message) => ids.has(message.id)),
     );
     for (const [name] of touched) this.#do(() => this.#drop(name));
     if (ids.size || ["stream", "subscription", "realm_user"].includes(event.type)) {
       clearTimeout(this.#soon);
-      this.#soon = setTimeout(() => this.#save(), SOON);
+      this.#soon = setTimeout(() => this.#save(), STORE_DELAY);
     }
   }
 
@@ -153,9 +154,9 @@ class OfflineWriter {
   async #prove(): Promise<void> {
     const ids = [...new Set([...this.#records.values()].flatMap(({ page }) => idsOf(page)))];
     const now = new Map<number, Message>();
-    for (let first = 0; first < ids.length; first += AT_ONCE) {
+    for (let first = 0; first < ids.length; first += BATCH_SIZE) {
       const { messages } = await get<MessagesResponse>("/messages", {
-        message_ids: ids.slice(first, first + AT_ONCE),
+        message_ids: ids.slice(first, first + BATCH_SIZE),
         client_gravatar: true,
         apply_markdown: true,
         allow_empty_topic_name: true,
@@ -164,15 +165,15 @@ class OfflineWriter {
         now.set(wire.id, messageOf(wire, wire.flags ?? [], this.store.me));
       }
     }
-    for (const [name, one] of [...this.#records]) {
-      const readable = one.page.messages.flatMap((message) => {
-        const found = now.get(message.id);
+    for (const [name, record] of [...this.#records]) {
+      const readable = record.page.messages.flatMap((message) => {
+        const current = now.get(message.id);
         // Moved messages belong to another list.
-        return found && found.key === message.key ? found : [];
+        return current && current.key === message.key ? current : [];
       });
       if (!readable.length) await this.#drop(name);
-      else if (JSON.stringify(readable) !== JSON.stringify(one.page.messages)) {
-        await this.#put(name, { ...one.page, messages: readable });
+      else if (JSON.stringify(readable) !== JSON.stringify(record.page.messages)) {
+        await this.#put(name, { ...record.page, messages: readable });
       }
     }
   }
@@ -188,7 +189,7 @@ class OfflineWriter {
       }
       const { data } = store;
       const seen = [data.lists, data.messages, data.channels, data.settings];
-      if (seen.every((one, place) => one === this.#seen[place])) return;
+      if (seen.every((id, place) => id === this.#seen[place])) return;
       this.#seen = seen;
       for (const [name, list] of data.lists) {
         if (!isWorthStoring(list)) continue;
@@ -200,7 +201,7 @@ class OfflineWriter {
         if (!isReadable(data, page)) await this.#drop(name);
       }
       await this.#bound();
-      const pages = [...this.#records.values()].map((one) => one.page);
+      const pages = [...this.#records.values()].map((record) => record.page);
       const snapshot = offlineSnapshot(
         this.snapshot(),
         data,
@@ -220,18 +221,18 @@ class OfflineWriter {
   }
 
   async #drop(name: string): Promise<void> {
-    const one = this.#records.get(name);
-    if (!one) return;
+    const record = this.#records.get(name);
+    if (!record) return;
     this.#records.delete(name);
-    await this.vault.remove(one.id);
+    await this.vault.remove(record.id);
   }
 
   /** Evict the least recently viewed pages. */
   async #bound(): Promise<void> {
-    let bytes = [...this.#records.values()].reduce((sum, one) => sum + one.bytes, 0);
-    for (const [name, one] of [...this.#records]) {
+    let bytes = [...this.#records.values()].reduce((sum, record) => sum + record.bytes, 0);
+    for (const [name, record] of [...this.#records]) {
       if (this.#records.size <= LIMITS.pages && bytes <= LIMITS.bytes) return;
-      bytes -= one.bytes;
+      bytes -= record.bytes;
       await this.#drop(name);
     }
   }

@@ -28,7 +28,7 @@ export type Destination = Conversation;
 /** How long an arrived message waits for its event before its pending row is removed, in ms. */
 const SHOWN_AFTER = 4000;
 /** How long to wait for missed events before checking again, in ms. */
-const DEAF = 30_000;
+const MISSED_EVENT_TIMEOUT = 30_000;
 
 export class Outbox {
   /** Oldest first. */
@@ -81,7 +81,7 @@ export class Outbox {
 
   /** Send, or wait `hold` seconds during which it can be undone. Returns the local ID. */
   send(to: Destination, content: string, hold = 0): string {
-    const one: Pending = {
+    const message: Pending = {
       localId: newId(),
       queueId: this.connection.queueId,
       key: keyOf(to),
@@ -93,9 +93,9 @@ export class Outbox {
       near: recentOf(this.store).newestIn(keyOf(to)),
       ...(hold > 0 ? { due: Date.now() + hold * 1000 } : {}),
     };
-    this.#set([...this.pending, one]);
-    void this.#run(one.key);
-    return one.localId;
+    this.#set([...this.pending, message]);
+    void this.#run(message.key);
+    return message.localId;
   }
 
   /** Undo a message that wasn't sent yet; null if it was. */
@@ -105,30 +105,34 @@ export class Outbox {
 
   /** Send a delayed message now. */
   goNow(localId: string): void {
-    this.#release((one) => one.localId === localId);
+    this.#release((message) => message.localId === localId);
   }
 
-  #release(which: (one: Pending) => boolean = () => true): void {
-    if (!this.pending.some((one) => one.due !== undefined && which(one))) return;
+  #release(which: (message: Pending) => boolean = () => true): void {
+    if (!this.pending.some((message) => message.due !== undefined && which(message))) return;
     const { newestMessage } = this.store.data;
-    this.#set(this.pending.map((one) => (which(one) ? releaseToSend(one, newestMessage) : one)));
+    this.#set(
+      this.pending.map((message) =>
+        which(message) ? releaseToSend(message, newestMessage) : message,
+      ),
+    );
     this.#wake();
   }
 
   retry(localId: string): void {
-    const one = this.#find(localId);
-    if (!one) return;
-    this.#put({ ...one, state: "sending", trouble: undefined });
-    void this.#run(one.key);
+    const message = this.#find(localId);
+    if (!message) return;
+    this.#put({ ...message, state: "sending", error: undefined });
+    void this.#run(message.key);
   }
 
   /** Discard a message and return it, so that the text can be edited again. */
   discard(localId: string): Pending | null {
-    const one = this.#find(localId);
+    const message = this.#find(localId);
     this.#set(this.pending.filter((other) => other.localId !== localId));
     // Later messages may have waited for it.
     this.#wake();
-    return one;
+    return message;
   }
 
   /** The server responded: retry, except messages that failed twice. */
@@ -142,11 +146,11 @@ export class Outbox {
   }
 
   #find(localId: string): Pending | null {
-    return this.pending.find((one) => one.localId === localId) ?? null;
+    return this.pending.find((message) => message.localId === localId) ?? null;
   }
 
-  #put(one: Pending): void {
-    this.#set(this.pending.map((other) => (other.localId === one.localId ? one : other)));
+  #put(message: Pending): void {
+    this.#set(this.pending.map((other) => (other.localId === message.localId ? message : other)));
   }
 
   #set(pending: readonly Pending[]): void {
@@ -163,16 +167,16 @@ export class Outbox {
     const left: Pending[] = [];
     for (const name of this.#kept.names()) {
       if (name !== windowId && (await isOpen(name))) continue;
-      for (const one of this.#kept.read<Pending[]>(name) ?? []) {
+      for (const message of this.#kept.read<Pending[]>(name) ?? []) {
         // Messages stored by earlier versions have no queue.
-        const queueId = one.queueId ?? this.connection.queueId;
-        if (one.sentId !== undefined) continue;
-        left.push(adrift({ ...one, queueId, unclear: true, due: undefined }));
+        const queueId = message.queueId ?? this.connection.queueId;
+        if (message.sentId !== undefined) continue;
+        left.push(adrift({ ...message, queueId, unclear: true, due: undefined }));
       }
       this.#kept.forget(name);
     }
     this.#set([...left, ...this.pending]);
-    for (const key of new Set(left.map((one) => one.key))) void this.#run(key);
+    for (const key of new Set(left.map((message) => message.key))) void this.#run(key);
   }
 
   #hear(event: ServerEvent): void {
@@ -182,17 +186,17 @@ export class Outbox {
     }
     const { id } = event["message"] as WireMessage;
     const localId = event["local_message_id"];
-    const one = this.pending.find((other) => other.localId === localId || other.sentId === id);
-    if (!one) return;
+    const message = this.pending.find((other) => other.localId === localId || other.sentId === id);
+    if (!message) return;
     this.#claimed.add(id);
-    this.#done(one);
+    this.#done(message);
     this.#wake();
   }
 
   /** Messages follow their topic when it moves. */
   #follow(event: ServerEvent): void {
     const move = wholeMove(event);
-    if (!move || !this.pending.some((one) => one.key === move.from)) return;
+    if (!move || !this.pending.some((message) => message.key === move.from)) return;
     this.#set(followTopicMove(this.pending, move.from, move.to, Date.now()));
     const key = keyOf(move.to);
     const run = this.#runs.get(move.from);
@@ -204,8 +208,8 @@ export class Outbox {
   }
 
   /** It arrived: remove it. */
-  #done(one: Pending): void {
-    this.#set(this.pending.filter((other) => other.localId !== one.localId));
+  #done(message: Pending): void {
+    this.#set(this.pending.filter((other) => other.localId !== message.localId));
   }
 
   /** Send a conversation's messages in order. */
@@ -217,26 +221,26 @@ export class Outbox {
     try {
       let failures = 0;
       for (;;) {
-        const one = this.pending.find(
+        const message = this.pending.find(
           (other) =>
             other.key === run.key && other.state === "sending" && other.sentId === undefined,
         );
-        if (!one) return;
-        if (one.due !== undefined) {
-          const rest = one.due - Date.now();
+        if (!message) return;
+        if (message.due !== undefined) {
+          const rest = message.due - Date.now();
           if (rest > 0) await this.#pause(rest);
-          else this.#put(releaseToSend(one, this.store.data.newestMessage));
+          else this.#put(releaseToSend(message, this.store.data.newestMessage));
           continue;
         }
         if (!this.connection.online) {
           // First catch up on events: the topic may have moved.
-          await this.#pause(DEAF);
+          await this.#pause(MISSED_EVENT_TIMEOUT);
           continue;
         }
         try {
-          if (await this.#sendOne(one)) failures = 0;
+          if (await this.#sendOne(message)) failures = 0;
         } catch (error) {
-          if (!this.#find(one.localId)) continue;
+          if (!this.#find(message.localId)) continue;
           if (isTransient(error)) {
             failures += 1;
             if (error instanceof NetworkError) this.connection.doubt();
@@ -247,8 +251,8 @@ export class Outbox {
             // Wait until the user signs in again.
             return;
           } else {
-            const now = this.#find(one.localId) ?? one;
-            this.#put({ ...now, state: "failed", trouble: errorMessage(error), unclear: false });
+            const now = this.#find(message.localId) ?? message;
+            this.#put({ ...now, state: "failed", error: errorMessage(error), unclear: false });
           }
         }
       }
@@ -258,48 +262,48 @@ export class Outbox {
   }
 
   /** Returns whether it arrived; otherwise the next step is decided. */
-  async #sendOne(one: Pending): Promise<boolean> {
-    if (one.adrift) {
-      await this.#findTopic(one);
+  async #sendOne(message: Pending): Promise<boolean> {
+    if (message.adrift) {
+      await this.#findTopic(message);
       return false;
     }
-    if (one.unclear) {
-      const id = await this.#arrived(one);
+    if (message.unclear) {
+      const id = await this.#arrived(message);
       if (id !== null) {
         this.#claimed.add(id);
-        this.#done(one);
+        this.#done(message);
         return true;
       }
-      const now = this.#find(one.localId);
+      const now = this.#find(message.localId);
       if (now) this.#put(markMissing(now, Date.now()));
       return false;
     }
     const to =
-      one.to.kind === "topic"
-        ? { type: "channel", to: one.to.channelId, topic: one.to.topic }
-        : { type: "direct", to: one.to.people };
+      message.to.kind === "topic"
+        ? { type: "channel", to: message.to.channelId, topic: message.to.topic }
+        : { type: "direct", to: message.to.people };
     let id: number;
     try {
       ({ id } = await post<{ id: number }>("/messages", {
         ...to,
-        content: one.content,
-        queue_id: one.queueId,
-        local_id: one.localId,
+        content: message.content,
+        queue_id: message.queueId,
+        local_id: message.localId,
         read_by_sender: true,
       }));
     } catch (error) {
-      const now = this.#find(one.localId);
+      const now = this.#find(message.localId);
       const clear = error instanceof ApiError && error.status < 500;
       if (now && !clear) this.#put({ ...now, unclear: true });
       throw error;
     }
     this.#claimed.add(id);
-    const now = this.#find(one.localId);
+    const now = this.#find(message.localId);
     if (now && this.store.data.messages.has(id)) this.#done(now);
     else if (now) {
       this.#put({ ...now, sentId: id });
       setTimeout(() => {
-        const still = this.#find(one.localId);
+        const still = this.#find(message.localId);
         if (still) this.#done(still);
       }, SHOWN_AFTER);
     }
@@ -309,16 +313,20 @@ export class Outbox {
   /** Check whether the topic moved while offline, and follow it. */
   async #findTopic({ key, to, near }: Pending): Promise<void> {
     if (to.kind === "topic" && (await followMissedMove(this.store, to, near))) return;
-    this.#set(this.pending.map((one) => (one.key === key ? { ...one, adrift: false } : one)));
+    this.#set(
+      this.pending.map((message) =>
+        message.key === key ? { ...message, adrift: false } : message,
+      ),
+    );
   }
 
   /** The ID of the message if it arrived in its current or earlier places. */
-  async #arrived(one: Pending): Promise<number | null> {
-    for (const place of [one.to, ...(one.was ?? [])]) {
+  async #arrived(message: Pending): Promise<number | null> {
+    for (const place of [message.to, ...(message.was ?? [])]) {
       const { messages } = await get<{ messages: WireMessage[] }>("/messages", {
-        anchor: String(one.after ?? "newest"),
-        num_before: one.after ? 0 : 100,
-        num_after: one.after ? 200 : 0,
+        anchor: String(message.after ?? "newest"),
+        num_before: message.after ? 0 : 100,
+        num_after: message.after ? 200 : 0,
         narrow: apiNarrow(
           [...narrowOf(place), { operator: "sender", operand: this.store.me }],
           this.store,
@@ -327,8 +335,8 @@ export class Outbox {
         allow_empty_topic_name: true,
         client_gravatar: true,
       });
-      const found = findArrived(one, messages, this.store.me, this.#claimed);
-      if (found !== null) return found;
+      const arrived = findArrived(message, messages, this.store.me, this.#claimed);
+      if (arrived !== null) return arrived;
     }
     return null;
   }
@@ -347,6 +355,6 @@ export class Outbox {
 }
 
 /** Its topic may have moved. */
-function adrift(one: Pending): Pending {
-  return one.to.kind === "topic" ? { ...one, adrift: true } : one;
+function adrift(message: Pending): Pending {
+  return message.to.kind === "topic" ? { ...message, adrift: true } : message;
 }

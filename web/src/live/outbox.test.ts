@@ -11,26 +11,26 @@ const unreachable = new TypeError("Failed to fetch");
 const sent: string[] = [];
 /** The server's response to a message, and its messages by topic. */
 let answer: () => object;
-let there: Record<string, object[]>;
+let server: Record<string, object[]>;
 
 beforeEach(() => {
   vi.useFakeTimers();
   sent.length = 0;
   vi.stubGlobal("window", target);
   vi.stubGlobal("document", { ...target, cookie: "", visibilityState: "visible" });
-  vi.stubGlobal("fetch", async (address: string, how: RequestInit) => {
+  vi.stubGlobal("fetch", async (address: string, init: RequestInit) => {
     const { pathname, searchParams } = new URL(address, "https://cafe.example");
-    let found: object;
-    if (how.method === "POST") {
-      sent.push(String((how.body as URLSearchParams).get("topic")));
-      found = answer();
+    let response: object;
+    if (init.method === "POST") {
+      sent.push(String((init.body as URLSearchParams).get("topic")));
+      response = answer();
     } else if (pathname === "/api/v1/messages/40") {
-      found = { message: { stream_id: 7, subject: "voyages" } };
+      response = { message: { stream_id: 7, subject: "voyages" } };
     } else {
       const [, topic] = JSON.parse(searchParams.get("narrow")!) as { operand: string }[];
-      found = { messages: there[topic!.operand] ?? [] };
+      response = { messages: server[topic!.operand] ?? [] };
     }
-    return { headers: new Headers(), json: async () => ({ result: "success", ...found }) };
+    return { headers: new Headers(), json: async () => ({ result: "success", ...response }) };
   });
 });
 
@@ -39,7 +39,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-function begun() {
+function openOutbox() {
   const listeners = new Set<(event: ServerEvent) => void>();
   const store = {
     me: 1,
@@ -66,7 +66,7 @@ function begun() {
 test.each([true, false])(
   "a message that may have arrived (%o) in a moved topic isn't undone before that is known",
   async (hasArrived) => {
-    const { outbox, store } = begun();
+    const { outbox, store } = openOutbox();
     answer = () => {
       throw unreachable;
     };
@@ -76,11 +76,11 @@ test.each([true, false])(
     outbox.restarted();
     store.data.newestMessage = 50;
     const mine = { id: 41, sender_id: 1, content: "By boat" };
-    there = { voyages: hasArrived ? [mine] : [] };
-    const ways: (number | undefined)[] = [];
-    store.onEvent(() => ways.push(outbox.pending[0]?.due));
+    server = { voyages: hasArrived ? [mine] : [] };
+    const timeouts: (number | undefined)[] = [];
+    store.onEvent(() => timeouts.push(outbox.pending[0]?.due));
     await vi.advanceTimersByTimeAsync(2000);
-    expect(ways).toEqual([undefined]);
+    expect(timeouts).toEqual([undefined]);
     expect(sent).toEqual(["plans"]);
     if (hasArrived) {
       expect(outbox.pending).toEqual([]);
@@ -96,8 +96,8 @@ test.each([true, false])(
 );
 
 test("a message that keeps failing is retried less and less often", async () => {
-  const { outbox, connection } = begun();
-  there = {};
+  const { outbox, connection } = openOutbox();
+  server = {};
   answer = () => {
     throw unreachable;
   };

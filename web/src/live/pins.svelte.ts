@@ -6,7 +6,8 @@ import { afterEdit, recentMessage, type RecentMessage } from "../data/recent";
 import { del, get, post, ApiError } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
 import type { Pin } from "../wire/objects";
-import { apiNarrow, upToDate, type MessagesResponse } from "./messages";
+import type { MessagesResponse } from "../wire/early";
+import { apiNarrow, upToDate } from "./messages";
 import type { Store } from "./store.svelte";
 
 /** A message to pin or unpin. */
@@ -15,7 +16,7 @@ export type Pinned = Pick<Pin, "message_id" | "stream_id" | "topic">;
 export class Pins {
   #known = $state.raw<Known>(new Map());
   /** Excerpts of pinned messages. */
-  #said = $state.raw<ReadonlyMap<number, RecentMessage>>(new Map());
+  #excerpts = $state.raw<ReadonlyMap<number, RecentMessage>>(new Map());
   /** Channels to reload. */
   #unsure = $state.raw<ReadonlySet<number>>(new Set());
   /** All pinned messages. Not derived, since that would end with the component that first read
@@ -37,8 +38,8 @@ export class Pins {
   }
 
   /** A pinned message's excerpt; undefined until loaded. */
-  said(messageId: number): RecentMessage | undefined {
-    return this.#said.get(messageId);
+  excerpt(messageId: number): RecentMessage | undefined {
+    return this.#excerpts.get(messageId);
   }
 
   /** Whether a message is known to be pinned. */
@@ -97,7 +98,7 @@ export class Pins {
       const { pins } = await get<{ pins: Pin[] }>(`/streams/${channelId}/pins`, {
         allow_empty_topic_name: true,
       });
-      await this.#askFor(pins.map((one) => one.message_id));
+      await this.#askFor(pins.map((pin) => pin.message_id));
       this.#keep(new Map(this.#known).set(channelId, pins));
       this.#since.set(channelId, restarts);
     } finally {
@@ -122,17 +123,20 @@ export class Pins {
         allow_empty_topic_name: true,
       }),
     );
-    this.#say(messages.map((wire) => recentMessage(messageOf(wire, [], this.store.me))));
+    this.#keepExcerpts(messages.map((wire) => recentMessage(messageOf(wire, [], this.store.me))));
   }
 
   #keep(known: Known): void {
     this.#known = known;
     const all = [...known.values()].flat();
-    this.#ids = new Set(all.map((one) => one.message_id));
+    this.#ids = new Set(all.map((pin) => pin.message_id));
   }
 
-  #say(some: readonly RecentMessage[]): void {
-    this.#said = new Map([...this.#said, ...some.map((one) => [one.id, one] as const)]);
+  #keepExcerpts(some: readonly RecentMessage[]): void {
+    this.#excerpts = new Map([
+      ...this.#excerpts,
+      ...some.map((message) => [message.id, message] as const),
+    ]);
   }
 
   #doubt(channelIds: readonly number[]): void {
@@ -153,13 +157,13 @@ export class Pins {
     if (event.type === "update_message" && "content" in event) {
       const acts = Boolean(event["is_me_message"]);
       const content = String(event["rendered_content"]);
-      this.#said = afterEdit(this.#said, event["message_id"] as number, content, acts);
+      this.#excerpts = afterEdit(this.#excerpts, event["message_id"] as number, content, acts);
     }
     if (event.type !== "pins" || event.op !== "add") return;
     const { message_id: id, stream_id } = event["pin"] as Pin;
-    if (!this.#known.has(stream_id) || this.#said.has(id)) return;
+    if (!this.#known.has(stream_id) || this.#excerpts.has(id)) return;
     const message = this.store.data.messages.get(id);
-    if (message) this.#say([recentMessage(message)]);
+    if (message) this.#keepExcerpts([recentMessage(message)]);
     // On failure, reload it with the channel.
     else this.#askFor([id]).catch(() => this.#doubt([stream_id]));
   }
@@ -172,10 +176,10 @@ function concerns(event: ServerEvent, channelId: number): boolean {
   return isOf && event.type !== "typing";
 }
 
-const made = new WeakMap<Store, Pins>();
+const instances = new WeakMap<Store, Pins>();
 
 export function pinsOf(store: Store): Pins {
-  let one = made.get(store);
-  if (!one) made.set(store, (one = new Pins(store)));
-  return one;
+  let pins = instances.get(store);
+  if (!pins) instances.set(store, (pins = new Pins(store)));
+  return pins;
 }

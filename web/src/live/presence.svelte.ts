@@ -25,7 +25,7 @@ class Presences {
   #ahead = 0;
   #last = -1;
   #input = Date.now();
-  #told = 0;
+  #reportedAt = 0;
 
   constructor(private readonly store: Store) {
     const started = Number(store.realm["server_timestamp"]);
@@ -86,16 +86,16 @@ class Presences {
 
   async #tell(): Promise<void> {
     if (this.store.realm["realm_presence_disabled"] === true) return;
-    const asked = Date.now();
+    const askedAt = Date.now();
     try {
       const answer = await post<Answer>("/users/me/presence", {
         status: this.#isIdle() ? "idle" : "active",
         last_update_id: this.#last,
-        new_user_input: this.#input > this.#told,
+        new_user_input: this.#input > this.#reportedAt,
         ping_only: false,
         slim_presence: true,
       });
-      this.#told = asked;
+      this.#reportedAt = askedAt;
       this.#last = answer.presence_last_update_id;
       this.#ahead = answer.server_timestamp - Date.now() / 1000;
       this.now = this.#clock();
@@ -109,10 +109,10 @@ class Presences {
   }
 }
 
-const made = new WeakMap<Store, Presences>();
+const instances = new WeakMap<Store, Presences>();
 
 export function presencesOf(store: Store): Presences {
-  let one = made.get(store);
-  if (!one) made.set(store, (one = new Presences(store)));
-  return one;
+  let presences = instances.get(store);
+  if (!presences) instances.set(store, (presences = new Presences(store)));
+  return presences;
 }

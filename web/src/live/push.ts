@@ -23,8 +23,8 @@ interface PushDevices {
 }
 
 /** Whose pushes this browser receives, and whether the user was asked. */
-const WHOSE = "tertulia:pushes";
-const ASKED = "tertulia:pushes-asked";
+const ACCOUNT_KEY = "tertulia:pushes";
+const OFFERED_KEY = "tertulia:pushes-asked";
 
 export function canPush(): boolean {
   return "serviceWorker" in navigator && "PushManager" in window && "Notification" in window;
@@ -38,7 +38,7 @@ export function canAsk(): boolean {
 /** What to offer an account that wasn't asked yet: push notifications, or notifications while open;
  * null if neither is possible. */
 function pushOffer(me: number): "pushes" | "notes" | null {
-  if (read(WHOSE) === String(me) || read(ASKED) === String(me)) return null;
+  if (read(ACCOUNT_KEY) === String(me) || read(OFFERED_KEY) === String(me)) return null;
   if (!canPush()) return canAsk() ? "notes" : null;
   // Without a service worker, pushes aren't possible: ask later.
   if (Notification.permission === "denied" || !navigator.serviceWorker.controller) return null;
@@ -46,7 +46,7 @@ function pushOffer(me: number): "pushes" | "notes" | null {
 }
 
 function rememberOffer(me: number): void {
-  keep(ASKED, String(me));
+  keep(OFFERED_KEY, String(me));
 }
 
 export function pushDevices(): Promise<PushDevices> {
@@ -63,10 +63,10 @@ export async function turnOnPush(me: number): Promise<boolean> {
   const { pushManager } = registration;
   const before = await pushManager.getSubscription();
   if (before && !isOfKey(before, key)) await before.unsubscribe();
-  await say(
+  await register(
     await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: bytes(key) }),
   );
-  keep(WHOSE, String(me));
+  keep(ACCOUNT_KEY, String(me));
   return true;
 }
 
@@ -75,7 +75,7 @@ async function renewPush(me: number): Promise<void> {
   if (!canPush() || Notification.permission !== "granted") return;
   const registration = await navigator.serviceWorker.getRegistration("/");
   const present = await registration?.pushManager.getSubscription();
-  if (read(WHOSE) !== String(me)) {
+  if (read(ACCOUNT_KEY) !== String(me)) {
     // It belonged to another user, who alone had agreed.
     await present?.unsubscribe();
     return;
@@ -83,17 +83,17 @@ async function renewPush(me: number): Promise<void> {
   const { enabled, public_key: key, subscriptions } = await pushDevices();
   if (!enabled) return;
   if (!present || !isOfKey(present, key)) await turnOnPush(me);
-  else if (!subscriptions.some((one) => one.current)) await say(present);
+  else if (!subscriptions.some((subscription) => subscription.current)) await register(present);
 }
 
 /** Unsubscribe this browser. */
 export async function turnOffPush(): Promise<void> {
   const registration = await navigator.serviceWorker.getRegistration("/");
   await (await registration?.pushManager.getSubscription())?.unsubscribe();
-  keep(WHOSE, "");
+  keep(ACCOUNT_KEY, "");
 }
 
-function say(subscription: PushSubscription): Promise<unknown> {
+function register(subscription: PushSubscription): Promise<unknown> {
   const { endpoint, keys } = subscription.toJSON();
   return post("/push_subscriptions", { endpoint, ...keys, name: deviceName(navigator.userAgent) });
 }
@@ -150,15 +150,15 @@ function keep(name: string, value: string): void {
 
 /** Offer once, at the first message that arrives while the user looks elsewhere. */
 export function offerPush({ store, toasts }: App): void {
-  const what = desktop() ? null : pushOffer(store.me);
-  if (!what) return;
+  const offer = desktop() ? null : pushOffer(store.me);
+  if (!offer) return;
   rememberOffer(store.me);
   const offerNotes = () =>
     toasts.offer(words.shell.offerDesktop, {
       label: words.shell.turnOn,
       run: () => void Notification.requestPermission(),
     });
-  if (what === "notes") {
+  if (offer === "notes") {
     offerNotes();
     return;
   }

@@ -1,4 +1,4 @@
-/** Whether notifications are paused. `quieting` computes it and is loaded later. */
+/** Whether notifications are paused. `quietUpdates.ts` computes it and is loaded later. */
 
 import type { QuietTimes } from "../data/quietTimes";
 import { words } from "../words/index.svelte";
@@ -14,6 +14,6 @@ export const quietTimes = new CurrentQuietTimes();
 
 export function quietText({ times, until }: typeof quietTimes, hour24: boolean): string {
   const paused = times?.paused_until ?? 0;
-  const say = paused * 1000 > Date.now() ? words.shell.quiet.paused : words.shell.quiet.quiet;
-  return say({ until: shortMoment(until, Date.now() / 1000, !hour24) });
+  const text = paused * 1000 > Date.now() ? words.shell.quiet.paused : words.shell.quiet.quiet;
+  return text({ until: shortMoment(until, Date.now() / 1000, !hour24) });
 }

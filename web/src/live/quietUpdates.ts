@@ -6,18 +6,18 @@ import { quietTimes } from "./quietTimes.svelte";
 import type { Store } from "./store.svelte";
 
 /** Reload after this time for later days, in seconds. */
-const OLD = 86_400;
+const MAX_AGE = 86_400;
 /** Delay before a retry, in ms. */
-const PAUSE = 60_000;
+const RETRY_DELAY = 60_000;
 
 interface Answer {
   quiet_times: QuietTimes;
 }
 
 let timer = 0;
-let asked = 0;
+let lastCheck = 0;
 /** Counts updates, so that outdated responses are ignored. */
-let learnt = 0;
+let updates = 0;
 
 /** Returns a function that stops it. */
 export function followQuietTimes(store: Store): () => void {
@@ -43,19 +43,19 @@ export async function setQuietTimes(
 
 function ask(): void {
   window.clearTimeout(timer);
-  const before = learnt;
+  const before = updates;
   get<Answer>("/quiet_times").then(
-    (answer) => (before === learnt ? take(answer.quiet_times) : ask()),
+    (answer) => (before === updates ? take(answer.quiet_times) : ask()),
     () => {
       window.clearTimeout(timer);
-      timer = window.setTimeout(ask, PAUSE);
+      timer = window.setTimeout(ask, RETRY_DELAY);
     },
   );
 }
 
 function take(times: QuietTimes): void {
-  learnt += 1;
-  asked = Date.now() / 1000;
+  updates += 1;
+  lastCheck = Date.now() / 1000;
   quietTimes.times = times;
   look();
 }
@@ -67,6 +67,6 @@ function look(): void {
   // A pause that just began counts even if the local clock is behind the server's.
   const paused = quietTimes.times?.paused_until ?? 0;
   quietTimes.until = Math.max(quietUntil(spans, now), paused > now ? paused : 0);
-  const next = now - asked < OLD ? look : ask;
+  const next = now - lastCheck < MAX_AGE ? look : ask;
   timer = window.setTimeout(next, secondsToChange(spans, now) * 1000);
 }

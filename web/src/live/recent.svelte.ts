@@ -14,16 +14,17 @@ import {
 import { get } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
 import type { WireMessage } from "../wire/objects";
-import { loadPage, upToDate, type MessagesResponse } from "./messages";
+import type { MessagesResponse } from "../wire/early";
+import { loadPage, upToDate } from "./messages";
 import type { Store } from "./store.svelte";
 
 const AT_FIRST = 400;
-const FURTHER = 1000;
+const NEXT_COUNT = 1000;
 /** Messages per request by ID, and the maximum of waiting ones. */
-const AT_ONCE = 100;
+const BATCH_SIZE = 100;
 const MOST_WAITING = 300;
 /** How long requests are collected, in ms. */
-const GATHERED = 60;
+const BATCH_DELAY = 60;
 
 export class Recent {
   #seen = $state.raw<ReadonlyMap<number, RecentMessage>>(new Map());
@@ -92,7 +93,7 @@ export class Recent {
   /** Load earlier messages. */
   async further(): Promise<void> {
     if (this.whole || this.loading) return;
-    await this.#ask(Number.isFinite(this.#oldest) ? this.#oldest : "newest", FURTHER);
+    await this.#ask(Number.isFinite(this.#oldest) ? this.#oldest : "newest", NEXT_COUNT);
   }
 
   /** Load unknown messages soon, in batches. */
@@ -106,13 +107,13 @@ export class Recent {
     for (const id of this.#waiting.splice(0, this.#waiting.length - MOST_WAITING)) {
       this.#asked.delete(id);
     }
-    if (this.#waiting.length) this.#timer ??= setTimeout(() => void this.#askWanted(), GATHERED);
+    if (this.#waiting.length) this.#timer ??= setTimeout(() => void this.#askWanted(), BATCH_DELAY);
   }
 
   async #askWanted(): Promise<void> {
     while (this.#waiting.length) {
       // Newest requests first: those rows are in view.
-      const ids = this.#waiting.splice(-AT_ONCE);
+      const ids = this.#waiting.splice(-BATCH_SIZE);
       try {
         const answer = await upToDate(this.store, () =>
           get<MessagesResponse>("/messages", {
@@ -200,10 +201,10 @@ export class Recent {
   }
 }
 
-const made = new WeakMap<Store, Recent>();
+const instances = new WeakMap<Store, Recent>();
 
 export function recentOf(store: Store): Recent {
-  let one = made.get(store);
-  if (!one) made.set(store, (one = new Recent(store)));
-  return one;
+  let recent = instances.get(store);
+  if (!recent) instances.set(store, (recent = new Recent(store)));
+  return recent;
 }

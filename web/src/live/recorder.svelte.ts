@@ -1,12 +1,19 @@
 /** Records a voice message. */
 
-import { BITS, formFor, LONGEST, loudness, noteName, plainType } from "../data/recording";
+import {
+  BIT_RATE,
+  audioFormat,
+  MAX_SECONDS,
+  loudness,
+  recordingName,
+  plainType,
+} from "../data/recording";
 import { words } from "../words/index.svelte";
 
 /** Interval of level measurements, in ms. */
-const LOOKS = 100;
+const LEVEL_INTERVAL = 100;
 /** Number of levels shown. */
-const SHOWN = 48;
+const LEVEL_COUNT = 48;
 
 export class Recorder {
   phase = $state<"asking" | "recording" | "done" | "failed">("asking");
@@ -15,7 +22,7 @@ export class Recorder {
   /** Recent levels from 0 to 1, newest last. */
   levels = $state.raw<readonly number[]>([]);
   /** Error message. */
-  trouble = $state("");
+  error = $state("");
   file = $state.raw<File | null>(null);
   /** URL for playback. */
   address = $state("");
@@ -26,17 +33,17 @@ export class Recorder {
   #timer: ReturnType<typeof setInterval> | undefined;
   #left = false;
 
-  /** `most` is the maximum file size in bytes. */
-  constructor(private readonly most: number) {}
+  /** `maxBytes` is the maximum file size in bytes. */
+  constructor(private readonly maxBytes: number) {}
 
   /** Request the microphone and start. */
   async start(): Promise<void> {
     this.phase = "asking";
-    this.trouble = "";
-    const say = words.media.voice;
-    if (!window.isSecureContext) return this.#fail(say.insecure);
+    this.error = "";
+    const texts = words.voice;
+    if (!window.isSecureContext) return this.#fail(texts.insecure);
     if (!navigator.mediaDevices?.getUserMedia || !("MediaRecorder" in window)) {
-      return this.#fail(say.unsupported);
+      return this.#fail(texts.unsupported);
     }
     try {
       const stream = await navigator.mediaDevices.getUserMedia({ audio: true });
@@ -46,10 +53,10 @@ export class Recorder {
     } catch (error) {
       this.#release();
       const name = error instanceof DOMException ? error.name : "";
-      if (name === "NotAllowedError" || name === "SecurityError") this.#fail(say.blocked);
-      else if (name === "NotFoundError") this.#fail(say.noMicrophone);
-      else if (name === "NotReadableError") this.#fail(say.busy);
-      else this.#fail(say.failed);
+      if (name === "NotAllowedError" || name === "SecurityError") this.#fail(texts.blocked);
+      else if (name === "NotFoundError") this.#fail(texts.noMicrophone);
+      else if (name === "NotReadableError") this.#fail(texts.busy);
+      else this.#fail(texts.failed);
     }
   }
 
@@ -76,16 +83,16 @@ export class Recorder {
     this.address = "";
   }
 
-  #fail(trouble: string): void {
+  #fail(error: string): void {
     this.phase = "failed";
-    this.trouble = trouble;
+    this.error = error;
   }
 
   #record(stream: MediaStream): void {
-    const form = formFor((type) => MediaRecorder.isTypeSupported(type));
+    const format = audioFormat((type) => MediaRecorder.isTypeSupported(type));
     const recorder = new MediaRecorder(stream, {
-      audioBitsPerSecond: BITS,
-      ...(form.recorded ? { mimeType: form.recorded } : {}),
+      audioBitsPerSecond: BIT_RATE,
+      ...(format.mimeType ? { mimeType: format.mimeType } : {}),
     });
     this.#recorder = recorder;
     const pieces: Blob[] = [];
@@ -94,8 +101,8 @@ export class Recorder {
     recorder.ondataavailable = ({ data }) => {
       if (!data.size) return;
       // Drop data beyond the limit.
-      if (bytes + data.size > this.most) {
-        bytes = this.most;
+      if (bytes + data.size > this.maxBytes) {
+        bytes = this.maxBytes;
         if (recorder.state !== "inactive") recorder.stop();
         return;
       }
@@ -104,13 +111,13 @@ export class Recorder {
     };
     recorder.onstop = () => {
       this.#release();
-      if (!pieces.length) return this.#fail(words.media.voice.failed);
-      const name = noteName(words.media.voice.name, new Date(), form.ending);
+      if (!pieces.length) return this.#fail(words.voice.failed);
+      const name = recordingName(words.voice.name, new Date(), format.extension);
       this.file = new File(pieces, name, { type: plainType(recorder.mimeType) });
       this.address = URL.createObjectURL(this.file);
       this.phase = "done";
     };
-    recorder.onerror = () => this.#fail(words.media.voice.failed);
+    recorder.onerror = () => this.#fail(words.voice.failed);
     // Unplugging the microphone ends the recording and keeps it.
     stream.getAudioTracks()[0]?.addEventListener("ended", () => void this.stop());
     recorder.start(1000);
@@ -120,9 +127,9 @@ export class Recorder {
     this.#timer = setInterval(() => {
       this.seconds = (Date.now() - began) / 1000;
       analyser?.getByteTimeDomainData(samples);
-      this.levels = [...this.levels, loudness(samples)].slice(-SHOWN);
-      if (this.seconds >= LONGEST) void this.stop();
-    }, LOOKS);
+      this.levels = [...this.levels, loudness(samples)].slice(-LEVEL_COUNT);
+      if (this.seconds >= MAX_SECONDS) void this.stop();
+    }, LEVEL_INTERVAL);
   }
 
   /** Measure the level if the browser supports it. */

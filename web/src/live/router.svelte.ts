@@ -6,14 +6,15 @@ import { type Narrow } from "../data/conversations";
 import type { Store } from "./store.svelte";
 
 export type Route =
-  | { view: "inbox" | "recent" | "feed" | "drafts" | "scheduled" | "reminders" }
+  | { view: "inbox" | "recent" | "feed" | "drafts" | "scheduled" | "later" }
   | ({ view: "narrow" } & Place)
+  | { view: "catchUp" | "files"; narrow: Narrow }
   | { view: "topics"; channelId: number }
   /** Pages of settings; `path` is the rest of the fragment. */
   | { view: "settings" | "organization" | "channels" | "groups"; path: string[] }
   | { view: "unknown" };
 
-const PLAIN = new Set(["inbox", "recent", "feed", "drafts", "scheduled", "reminders"]);
+const PLAIN = new Set(["inbox", "recent", "feed", "drafts", "scheduled", "later"]);
 const PAGES = new Set(["settings", "organization", "channels", "groups"]);
 const HOME: Record<string, string> = {
   inbox: "inbox",
@@ -68,7 +69,14 @@ export class Router {
       const isKnown = place && (channelId === null || this.store.channels.has(channelId));
       return isKnown ? { view: "narrow", ...place } : { view: "unknown" };
     }
+    if (first === "catch-up" || first === "files") {
+      const place = rest.length ? placeIn(rest.join("/"), this.store.data) : { narrow: [] };
+      const view = first === "files" ? first : "catchUp";
+      return place ? { view, narrow: place.narrow } : { view: "unknown" };
+    }
     if (first === "all_messages") return { view: "feed" };
+    // Zulip's name, which other programs link to.
+    if (first === "reminders") return { view: "later" };
     if (PLAIN.has(first)) return { view: first } as Route;
     if (PAGES.has(first)) return { view: first, path: rest } as Route;
     if (first === "topics" && rest[0] === "channel") {

@@ -1,6 +1,6 @@
 /** UI preferences stored in this browser. */
 
-import { csrfToken } from "../wire/http";
+import { csrfToken } from "../wire/early";
 
 const PREFIX = "tertulia:";
 
@@ -51,7 +51,7 @@ export class LocalSettingSet {
   }
 
   put(item: string, within: boolean): void {
-    const rest = this.#list.value.filter((one) => one !== item);
+    const rest = this.#list.value.filter((other) => other !== item);
     this.#list.value = within ? [...rest, item] : rest;
   }
 
@@ -105,11 +105,11 @@ export class AccountStorage {
 
   /** Listen for changes by other windows. Returns a function that stops. */
   onChange(call: (name: string) => void): () => void {
-    const heard = (event: StorageEvent) => {
+    const listener = (event: StorageEvent) => {
       if (event.key?.startsWith(this.#prefix)) call(event.key.slice(this.#prefix.length));
     };
-    window.addEventListener("storage", heard);
-    return () => window.removeEventListener("storage", heard);
+    window.addEventListener("storage", listener);
+    return () => window.removeEventListener("storage", listener);
   }
 }
 
@@ -123,7 +123,9 @@ export const lastLanguage = new LocalSetting<string>("language", navigator.langu
 
 export const OFFLINE_DATABASE = "tertulia-offline";
 /** How long to wait for other windows, in ms; deletion then completes later. */
-const PATIENCE = 1000;
+const LOCK_TIMEOUT = 5000;
+/** Whether the session is over, so that this page must not store data again. */
+let isOver = false;
 
 /** The session that stored offline data. Only the same session may show it before the server has
  * confirmed who is signed in. */
@@ -134,10 +136,16 @@ export function sessionMark(): string {
   return csrfToken().slice(0, 8);
 }
 
-export function deleteOfflineData(): Promise<void> {
+export function canStoreOfflineData(): boolean {
+  return !isOver;
+}
+
+/** `stays`: whether the session does, and may store its own data next. */
+export function deleteOfflineData(stays = false): Promise<void> {
+  isOver ||= !stays;
   offlineSession.value = "";
   return new Promise((done) => {
-    setTimeout(done, PATIENCE);
+    setTimeout(done, LOCK_TIMEOUT);
     try {
       const request = indexedDB.deleteDatabase(OFFLINE_DATABASE);
       request.onsuccess = request.onerror = () => done();

@@ -52,7 +52,7 @@ export class Store {
   /** The user's own account. */
   readonly self = $derived(this.#data.users.get(this.#data.me));
 
-  /** Whether users are still being loaded (`everybody.ts`). */
+  /** Whether users are still being loaded (`users.ts`). */
   readonly peopleComing = $derived(this.#data.realm["realm_users_incomplete"] === true);
 
   /** Unread counts, computed once for all components. */

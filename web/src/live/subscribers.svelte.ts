@@ -2,7 +2,7 @@
 
 import { get } from "../wire/http";
 
-const FRESH = 60_000;
+const CACHE_TIME = 60_000;
 
 class Subscribers {
   #known = $state.raw<ReadonlyMap<number, ReadonlySet<number>>>(new Map());
@@ -15,7 +15,7 @@ class Subscribers {
 
   /** Load a channel's subscribers unless they are recent. */
   load(channelId: number): void {
-    if (Date.now() - (this.#askedAt.get(channelId) ?? 0) < FRESH) return;
+    if (Date.now() - (this.#askedAt.get(channelId) ?? 0) < CACHE_TIME) return;
     this.#askedAt.set(channelId, Date.now());
     get<{ subscribers: number[] }>(`/streams/${channelId}/members`).then(
       (response) => {

@@ -45,6 +45,12 @@ export class Topics {
     this.#lists = new Map();
   }
 
+  #drop(channelId: number): void {
+    const lists = new Map(this.#lists);
+    lists.delete(channelId);
+    this.#lists = lists;
+  }
+
   async #ask(channelId: number): Promise<readonly Topic[]> {
     const { topics } = await get<{ topics: Topic[] }>(`/users/me/${channelId}/topics`, {
       allow_empty_topic_name: true,
@@ -71,17 +77,18 @@ export class Topics {
       for (const field of ["stream_id", "new_stream_id"]) {
         const channelId = event[field];
         if (typeof channelId === "number" && this.#lists.has(channelId)) {
-          void this.#ask(channelId).catch(() => undefined);
+          // If that fails, they are loaded when next needed: the old ones are wrong.
+          void this.#ask(channelId).catch(() => this.#drop(channelId));
         }
       }
     }
   }
 }
 
-const made = new WeakMap<Store, Topics>();
+const instances = new WeakMap<Store, Topics>();
 
 export function topicsOf(store: Store): Topics {
-  let one = made.get(store);
-  if (!one) made.set(store, (one = new Topics(store)));
-  return one;
+  let topics = instances.get(store);
+  if (!topics) instances.set(store, (topics = new Topics(store)));
+  return topics;
 }

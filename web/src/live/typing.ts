@@ -6,7 +6,7 @@ import type { Store } from "./store.svelte";
 
 export class TypingNotifier {
   #to: Conversation | null = null;
-  #told = 0;
+  #reportedAt = 0;
   #idle: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private readonly store: Store) {}
@@ -18,9 +18,9 @@ export class TypingNotifier {
     const { realm } = this.store;
     const again = Number(realm["server_typing_started_wait_period_milliseconds"] ?? 10_000);
     const idle = Number(realm["server_typing_stopped_wait_period_milliseconds"] ?? 5000);
-    if (!this.#to || Date.now() - this.#told > again) {
+    if (!this.#to || Date.now() - this.#reportedAt > again) {
       this.#to = to;
-      this.#told = Date.now();
+      this.#reportedAt = Date.now();
       this.#tell("start", to);
     }
     clearTimeout(this.#idle);
@@ -40,21 +40,21 @@ export class TypingNotifier {
       if (!settings["send_private_typing_notifications"]) return false;
       return to.people.some((id) => id !== me && users.get(id)?.is_active !== false);
     }
-    const most = Number(realm["server_max_stream_size_for_typing_notifications"] ?? Infinity);
+    const limit = Number(realm["server_max_stream_size_for_typing_notifications"] ?? Infinity);
     const channel = this.store.channels.get(to.channelId);
     return (
       Boolean(settings["send_stream_typing_notifications"]) &&
       Boolean(channel?.subscription) &&
-      (channel?.subscriber_count ?? 0) <= most
+      (channel?.subscriber_count ?? 0) <= limit
     );
   }
 
   #tell(op: "start" | "stop", to: Conversation): void {
-    const where =
+    const target =
       to.kind === "topic"
         ? { type: "channel", stream_id: to.channelId, topic: to.topic }
         : { type: "direct", to: to.people };
     // Best effort.
-    post("/typing", { op, ...where }).catch(() => {});
+    post("/typing", { op, ...target }).catch(() => {});
   }
 }

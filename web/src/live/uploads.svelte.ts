@@ -1,16 +1,17 @@
 /** Uploads files: small ones in one request, large ones in resumable chunks. */
 
-import { csrfToken } from "../wire/http";
+import { csrfToken } from "../wire/early";
 import { words } from "../words/index.svelte";
 
 export interface Upload {
   id: number;
   name: string;
   size: number;
+  file: File;
   /** From 0 to 1. */
   sent: number;
   state: "going" | "failed";
-  trouble?: string;
+  error?: string;
   /** Local URL of an image during the upload. */
   preview?: string;
 }
@@ -21,8 +22,8 @@ interface Stored {
 }
 
 /** Larger files are uploaded in chunks. */
-const LARGE = 5 * 1024 * 1024;
-const PIECE = 4 * 1024 * 1024;
+const RESUMABLE_SIZE = 5 * 1024 * 1024;
+const CHUNK_SIZE = 4 * 1024 * 1024;
 
 class UploadError extends Error {}
 
@@ -30,45 +31,44 @@ export class Uploads {
   list = $state.raw<readonly Upload[]>([]);
 
   #next = 1;
-  #files = new Map<number, File>();
   #cancels = new Map<number, () => void>();
 
   /** `done` gets the stored file; null if the upload was canceled. */
   constructor(private readonly done: (upload: Upload, stored: Stored | null) => void) {}
 
   get busy(): boolean {
-    return this.list.some((one) => one.state === "going");
+    return this.list.some((upload) => upload.state === "going");
   }
 
-  add(file: File, most: number): Upload {
-    const one: Upload = {
+  add(file: File, maxBytes: number): Upload {
+    const upload: Upload = {
       id: this.#next++,
       name: file.name,
       size: file.size,
+      file,
       sent: 0,
       state: "going",
       ...(file.type.startsWith("image/") ? { preview: URL.createObjectURL(file) } : {}),
     };
-    this.#files.set(one.id, file);
-    this.list = [...this.list, one];
-    if (file.size > most)
-      this.#put(one.id, { state: "failed", trouble: words.compose.fileTooLarge });
-    else void this.#send(one.id, file);
-    return one;
+    this.list = [...this.list, upload];
+    if (file.size > maxBytes)
+      this.#put(upload.id, { state: "failed", error: words.compose.fileTooLarge });
+    else void this.#send(upload.id, file);
+    return upload;
   }
 
   cancel(id: number): void {
-    const one = this.list.find((other) => other.id === id);
+    const upload = this.list.find((other) => other.id === id);
     this.#cancels.get(id)?.();
     this.#forget(id);
-    if (one) this.done(one, null);
+    if (upload) this.done(upload, null);
   }
 
   retry(id: number): void {
-    const file = this.#files.get(id);
-    if (!file) return;
-    this.#put(id, { state: "going", trouble: undefined, sent: 0 });
-    void this.#send(id, file);
+    const upload = this.list.find((other) => other.id === id);
+    if (!upload) return;
+    this.#put(id, { state: "going", error: undefined, sent: 0 });
+    void this.#send(id, upload.file);
   }
 
   cancelAll(): void {
@@ -76,34 +76,33 @@ export class Uploads {
   }
 
   #put(id: number, changes: Partial<Upload>): void {
-    this.list = this.list.map((one) => (one.id === id ? { ...one, ...changes } : one));
+    this.list = this.list.map((upload) => (upload.id === id ? { ...upload, ...changes } : upload));
   }
 
   #forget(id: number): void {
-    this.#files.delete(id);
     this.#cancels.delete(id);
-    const preview = this.list.find((one) => one.id === id)?.preview;
+    const preview = this.list.find((upload) => upload.id === id)?.preview;
     if (preview) URL.revokeObjectURL(preview);
-    this.list = this.list.filter((one) => one.id !== id);
+    this.list = this.list.filter((upload) => upload.id !== id);
   }
 
   async #send(id: number, file: File): Promise<void> {
     const progress = (sent: number) => this.#put(id, { sent });
     const cancelling = (cancel: () => void) => this.#cancels.set(id, cancel);
     try {
-      const way = file.size > LARGE ? inPieces : atOnce;
-      const stored = await way(file, progress, cancelling);
-      const one = this.list.find((other) => other.id === id);
+      const send = file.size > RESUMABLE_SIZE ? uploadChunks : uploadWhole;
+      const stored = await send(file, progress, cancelling);
+      const upload = this.list.find((other) => other.id === id);
       this.#forget(id);
-      if (one) this.done(one, stored);
+      if (upload) this.done(upload, stored);
     } catch (error) {
-      const trouble = error instanceof UploadError ? error.message : words.compose.fileFailed;
-      this.#put(id, { state: "failed", trouble });
+      const problem = error instanceof UploadError ? error.message : words.compose.fileFailed;
+      this.#put(id, { state: "failed", error: problem });
     }
   }
 }
 
-type Way = (
+type Uploader = (
   file: File,
   progress: (sent: number) => void,
   cancelling: (cancel: () => void) => void,
@@ -123,7 +122,7 @@ function storedIn(text: string): Stored {
 }
 
 /** `fetch` reports no upload progress. */
-const atOnce: Way = (file, progress, cancelling) =>
+const uploadWhole: Uploader = (file, progress, cancelling) =>
   new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open("POST", "/api/v1/user_uploads");
@@ -145,7 +144,7 @@ const atOnce: Way = (file, progress, cancelling) =>
     request.send(form);
   });
 
-const inPieces: Way = async (file, progress, cancelling) =>
+const uploadChunks: Uploader = async (file, progress, cancelling) =>
   storedIn((await sendPieces(file, { retries: RETRIES }, progress, cancelling)).text);
 
 /** Delays before retries, in milliseconds. */
@@ -160,24 +159,24 @@ export async function uploadExport(
   progress: (sent: number) => void,
   cancelling: (cancel: () => void) => void,
 ): Promise<string> {
-  const how = { purpose: "import", retries: PATIENT_RETRIES };
-  const { url } = await sendPieces(file, how, progress, cancelling);
+  const options = { purpose: "import", retries: PATIENT_RETRIES };
+  const { url } = await sendPieces(file, options, progress, cancelling);
   return url.slice(url.lastIndexOf("/") + 1);
 }
 
 async function sendPieces(
   file: File,
-  how: { purpose?: string; retries: number[] },
+  options: { purpose?: string; retries: number[] },
   progress: (sent: number) => void,
   cancelling: (cancel: () => void) => void,
 ): Promise<{ url: string; text: string }> {
   const { Upload: Tus } = await import("tus-js-client");
-  const purpose = how.purpose ?? "";
+  const purpose = options.purpose ?? "";
   return new Promise((resolve, reject) => {
     const upload = new Tus(file, {
       endpoint: "/api/v1/tus",
-      chunkSize: PIECE,
-      retryDelays: how.retries,
+      chunkSize: CHUNK_SIZE,
+      retryDelays: options.retries,
       removeFingerprintOnSuccess: true,
       fingerprint: async () =>
         ["tertulia", purpose, file.name, file.type, file.size, file.lastModified].join("-"),

@@ -9,7 +9,7 @@ import type { Route } from "./router.svelte";
 
 vi.mock("../wire/http", async (actual) => ({ ...(await actual<object>()), get: vi.fn() }));
 
-const asked = vi.mocked(get);
+const request = vi.mocked(get);
 const person = (user_id: number, full_name: string, more: object = {}) => ({
   user_id,
   full_name,
@@ -57,32 +57,34 @@ beforeEach(() => {
 
 afterEach(() => {
   vi.useRealTimers();
-  asked.mockReset();
+  request.mockReset();
 });
 
 test("loads unknown users once each", async () => {
   const { store, listeners } = stored();
-  asked.mockImplementation(async () => {
+  request.mockImplementation(async () => {
     // Newer than the pending response.
     store.hear(renamed(3, "June of today"));
     return { members: [person(2, "Theo"), person(3, "June")] };
   });
   await loadUsers(store, [1, 2, 3, 2]);
-  expect(asked.mock.calls.map(([, asked]) => asked?.["user_ids"])).toEqual([[2, 3]]);
+  expect(request.mock.calls.map(([, parameters]) => parameters?.["user_ids"])).toEqual([[2, 3]]);
   expect(names(store.data)).toEqual({ 1: "Iris", 2: "Theo", 3: "June of today", 9: "Helper" });
   expect(store.data.realm["realm_users_incomplete"]).toBe(true);
   await loadUsers(store, [1, 2, 3]);
-  expect(asked).toHaveBeenCalledTimes(1);
+  expect(request).toHaveBeenCalledTimes(1);
   expect(listeners.size).toBe(0);
 });
 
 test("messages don't wait long for their senders", async () => {
   const { store } = stored();
   let answer = (_: object) => {};
-  asked.mockReturnValue(new Promise((resolve) => (answer = resolve)));
-  const told = { sender_id: 2, display_recipient: "kitchen", reactions: [], submessages: [] };
+  request.mockReturnValue(new Promise((resolve) => (answer = resolve)));
+  const message = { sender_id: 2, display_recipient: "kitchen", reactions: [], submessages: [] };
   let isShown = false;
-  const shown = loadUsersIn(store, [told as unknown as WireMessage]).then(() => (isShown = true));
+  const shown = loadUsersIn(store, [message as unknown as WireMessage]).then(
+    () => (isShown = true),
+  );
   await vi.advanceTimersByTimeAsync(500);
   expect(isShown).toBe(false);
   await vi.advanceTimersByTimeAsync(1000);
@@ -95,7 +97,7 @@ test("messages don't wait long for their senders", async () => {
 
 test("loads users in batches, and newer events win", async () => {
   const { store, listeners } = stored();
-  const parts = [
+  const pages = [
     () => ({ members: [person(1, "Iris"), person(2, "Theo")], next_after: 2 }),
     () => {
       store.hear(renamed(2, "Theodore"));
@@ -104,12 +106,17 @@ test("loads users in batches, and newer events win", async () => {
     () => ({ members: [person(5, "Ana")], next_after: null }),
     () => ({ user_groups: [{ id: 7, members: [1, 2, 5] }] }),
   ];
-  asked.mockImplementation(async () => parts.shift()?.());
+  request.mockImplementation(async () => pages.shift()?.());
   const route: Route = { view: "inbox" };
   const done = loadAllUsers(store, route, new AbortController().signal);
   await vi.advanceTimersByTimeAsync(30_000);
   await done;
-  expect(asked.mock.calls.map(([, asked]) => asked?.["after"])).toEqual([0, 2, 2, undefined]);
+  expect(request.mock.calls.map(([, parameters]) => parameters?.["after"])).toEqual([
+    0,
+    2,
+    2,
+    undefined,
+  ]);
   expect(store.data.groups.get(7)?.members).toEqual([1, 2, 5]);
   expect(names(store.data)).toEqual({ 1: "Iris", 2: "Theodore", 5: "Ana", 9: "Helper" });
   expect(store.data.realm).toEqual({ realm_name: "Café", realm_users_incomplete: false });
@@ -120,12 +127,12 @@ test("stops loading when ended", async () => {
   const { store, listeners } = stored();
   const ended = new AbortController();
   const route: Route = { view: "narrow", narrow: [{ operator: "dm", operand: [4] }] };
-  asked.mockResolvedValue({ members: [person(4, "Bea")], next_after: null });
+  request.mockResolvedValue({ members: [person(4, "Bea")], next_after: null });
   const done = loadAllUsers(store, route, ended.signal);
   await vi.advanceTimersByTimeAsync(10);
   ended.abort();
   await done;
-  expect(asked.mock.calls.map(([, asked]) => asked?.["user_ids"])).toEqual([[4]]);
+  expect(request.mock.calls.map(([, parameters]) => parameters?.["user_ids"])).toEqual([[4]]);
   expect(names(store.data)[4]).toBe("Bea");
   expect(store.data.realm["realm_users_incomplete"]).toBe(true);
   expect(listeners.size).toBe(0);

@@ -11,12 +11,12 @@ import type { Store } from "./store.svelte";
 /** Users per request by ID, as URLs have a maximum length. */
 const BY_ID = 500;
 /** Users per batch, small enough to process without a visible delay. */
-const AT_ONCE = 5000;
+const BATCH_SIZE = 5000;
 /** Delay after the first view, in ms. */
-const REST = 1000;
+const LOAD_DELAY = 1000;
 const LONGEST_PAUSE = 60_000;
 /** How long messages wait for their senders, in ms. */
-const PATIENCE = 1000;
+const SENDER_TIMEOUT = 1000;
 
 /** The parts of a store that are used. */
 type Known = Pick<Store, "data" | "change" | "onEvent">;
@@ -30,48 +30,51 @@ interface Groups {
   user_groups: UserGroup[];
 }
 
-const HEARD = new Set(["realm_user", "user_group"]);
+const EVENT_TYPES = new Set(["realm_user", "user_group"]);
 const AS_AT_FIRST = { client_gravatar: true, include_custom_profile_fields: true };
 
 /** Load unknown users among `ids`. Inaccessible ones stay unknown. */
 export async function loadUsers(store: Known, ids: Iterable<number>): Promise<void> {
   const missing = [...new Set(ids)].filter((id) => !store.data.users.has(id));
-  const { events, stop } = heard(store);
-  const found: User[] = [];
+  const { events, stop } = record(store);
+  const loaded: User[] = [];
   try {
     for (let first = 0; first < missing.length; first += BY_ID) {
       const user_ids = missing.slice(first, first + BY_ID);
-      found.push(...(await get<Part>("/users", { ...AS_AT_FIRST, user_ids })).members);
+      loaded.push(...(await get<Part>("/users", { ...AS_AT_FIRST, user_ids })).members);
     }
   } catch {
     // Components show them as unknown users.
   } finally {
     stop();
   }
-  if (found.length) take(store, found, events);
+  if (loaded.length) take(store, loaded, events);
 }
 
 /** Load the users that messages mention, waiting only for a limited time. */
 export async function loadUsersIn(store: Known, messages: readonly WireMessage[]): Promise<void> {
   const waiting = new AbortController();
-  await Promise.race([loadUsers(store, peopleNeeded(messages)), pause(PATIENCE, waiting.signal)]);
+  await Promise.race([
+    loadUsers(store, peopleNeeded(messages)),
+    pause(SENDER_TIMEOUT, waiting.signal),
+  ]);
   waiting.abort();
 }
 
 /** Load all missing users until `ended`, beginning with those in the URL. */
 export async function loadAllUsers(store: Known, route: Route, ended: AbortSignal): Promise<void> {
   await loadUsers(store, usersInRoute(route));
-  await pause(REST, ended);
+  await pause(LOAD_DELAY, ended);
   if (ended.aborted) return;
-  const { events, stop } = heard(store);
-  const found: User[] = [];
+  const { events, stop } = record(store);
+  const loaded: User[] = [];
   let groups: UserGroup[] = [];
   try {
     for (let after: number | null = 0; after !== null;) {
       const from: number = after;
       const part: Part | null = await patiently(() => partFrom(from, ended), ended);
       if (!part) return;
-      for (const user of part.members) found.push(user);
+      for (const user of part.members) loaded.push(user);
       after = part.next_after;
     }
     const all = { include_deactivated_groups: true };
@@ -81,11 +84,11 @@ export async function loadAllUsers(store: Known, route: Route, ended: AbortSigna
   } finally {
     stop();
   }
-  take(store, found, events, groups);
+  take(store, loaded, events, groups);
 }
 
 function partFrom(after: number, ended: AbortSignal): Promise<Part> {
-  return get<Part>("/users", { ...AS_AT_FIRST, after, limit: AT_ONCE }, ended);
+  return get<Part>("/users", { ...AS_AT_FIRST, after, limit: BATCH_SIZE }, ended);
 }
 
 /** Retry for a while; null if refused or `ended`. */
@@ -102,16 +105,18 @@ async function patiently<T>(ask: () => Promise<T>, ended: AbortSignal): Promise<
 }
 
 /** Record user and group events until `stop`: they may be newer than a response. */
-function heard(store: Known): { events: ServerEvent[]; stop: () => void } {
+function record(store: Known): { events: ServerEvent[]; stop: () => void } {
   const events: ServerEvent[] = [];
-  const stop = store.onEvent((event) => HEARD.has(event.type) && events.push(event));
+  const stop = store.onEvent((event) => EVENT_TYPES.has(event.type) && events.push(event));
   return { events, stop };
 }
 
 /** `groups` has all groups once no user is missing. */
 function take(store: Known, people: User[], events: ServerEvent[], groups?: UserGroup[]): void {
   store.change((data) => {
-    const remaining = groups ? [...data.users].filter(([, one]) => one.is_system_bot) : data.users;
+    const remaining = groups
+      ? [...data.users].filter(([, user]) => user.is_system_bot)
+      : data.users;
     const users = new Map(remaining);
     for (const user of people) users.set(user.user_id, user);
     const rest = groups && {

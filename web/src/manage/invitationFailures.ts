@@ -3,6 +3,8 @@ export function invitationFailures(fields: Readonly<Record<string, unknown>>): s
   const errors = fields["errors"];
   if (!Array.isArray(errors)) return [];
   return errors
-    .filter((one): one is [string, string] => Array.isArray(one) && typeof one[0] === "string")
+    .filter(
+      (error): error is [string, string] => Array.isArray(error) && typeof error[0] === "string",
+    )
     .map(([address, reason]) => `${address}: ${reason}`);
 }

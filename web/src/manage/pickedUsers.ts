@@ -10,10 +10,10 @@ export async function pickedUsers(
   keys: readonly string[],
 ): Promise<number[]> {
   const picked = new Set(idsIn(keys, "u"));
-  for (const id of idsIn(keys, "g")) for (const one of membersOf(groups, id)) picked.add(one);
+  for (const id of idsIn(keys, "g")) for (const userId of membersOf(groups, id)) picked.add(userId);
   for (const id of idsIn(keys, "c")) {
     const { subscribers } = await get<{ subscribers: number[] }>(`/streams/${id}/members`);
-    for (const one of subscribers) picked.add(one);
+    for (const userId of subscribers) picked.add(userId);
   }
   return [...picked];
 }

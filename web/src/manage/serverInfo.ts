@@ -60,20 +60,22 @@ export function slowRequests(
 ): (SlowRequest & { node: string; key: string })[] {
   return nodes
     .flatMap(({ name, slow_requests: slow = [] }) =>
-      slow.map((one, place) => ({
-        ...one,
+      slow.map((request, place) => ({
+        ...request,
         node: name,
-        key: `${name} ${slow.length - place} ${one.at}`,
+        key: `${name} ${slow.length - place} ${request.at}`,
       })),
     )
-    .sort((one, other) => other.at - one.at);
+    .sort((a, b) => b.at - a.at);
 }
 
 /** A sentence about the server's backups. */
 export function backupSummary(
   backups: Backups | null | undefined,
-  say: AllWords["manage"]["nodes"],
+  texts: AllWords["manage"]["nodes"],
 ): string {
-  if (!backups) return backups === null ? say.noBackups : "";
-  return backups.last_at === null ? say.backupMissing : say.backedUp({ ago: ago(backups.last_at) });
+  if (!backups) return backups === null ? texts.noBackups : "";
+  return backups.last_at === null
+    ? texts.backupMissing
+    : texts.backedUp({ ago: ago(backups.last_at) });
 }

@@ -53,6 +53,7 @@ const DETAILS: Record<string, Partial<SettingField>> = {
   default_code_block_language: { max: 80 },
   video_chat_provider: { kind: "choice", values: [0, 1, 3, 4, 5, 7, 100] },
   jitsi_server_url: { max: 200, empty: "default" },
+  moderation_request_channel_id: { privateOnly: true },
   digest_weekday: { kind: "choice", values: [0, 1, 2, 3, 4, 5, 6] },
 };
 const sections = (...names: string[]) => declaredGroups(ORGANIZATION, names, DETAILS);

@@ -58,59 +58,77 @@ class Actions {
   showHistory = (message: Message) => overlays.open({ kind: "history", messageId: message.id });
   showReceipts = (message: Message) => overlays.open({ kind: "receipts", messageId: message.id });
 
+  /** Set a reminder for tomorrow morning. */
+  async followUp(message: Message): Promise<void> {
+    const app = this.#served;
+    try {
+      const { followUp } = await words.with(import("./followUp"), "later");
+      await followUp(app, message);
+    } catch (error) {
+      app.toasts.error(errorMessage(error));
+    }
+  }
+
   async star(message: Message): Promise<void> {
     const op = message.flags.includes("starred") ? "remove" : "add";
-    const done = (how: string) =>
-      ({ type: "update_message_flags", op: how, flag: "starred", messages: [message.id] }) as const;
-    await this.#atOnce(done(op), done(op === "add" ? "remove" : "add"), () =>
+    const done = (outcome: string) =>
+      ({
+        type: "update_message_flags",
+        op: outcome,
+        flag: "starred",
+        messages: [message.id],
+      }) as const;
+    await this.#optimistically(done(op), done(op === "add" ? "remove" : "add"), () =>
       post("/messages/flags", { messages: [message.id], op, flag: "starred" }),
     );
   }
 
   /** Pin or unpin a message for everyone in its channel. Returns whether it's in that state. */
   pin(pinned: Pinned, isPinned: boolean): Promise<boolean> {
-    const { store, toasts } = this.#here;
+    const { store, toasts } = this.#served;
     const { wasPinned, wasUnpinned } = words.messages.pins;
     const done = pinsOf(store).set(pinned, isPinned);
     return toasts.attempt(
-      done.then((isNew) => isNew || toasts.note(isPinned ? wasPinned : wasUnpinned)),
+      done.then((isNew) => isNew || toasts.info(isPinned ? wasPinned : wasUnpinned)),
     );
   }
 
   /** Add or remove the user's reaction. */
   async react(message: Message, emoji: Emoji): Promise<void> {
-    const { me } = this.#here.store;
+    const { me } = this.#served.store;
     const { name: emoji_name, code: emoji_code, type: reaction_type } = emoji;
     const reacted = message.reactions.some(
-      (one) =>
-        one.user_id === me && one.emoji_code === emoji_code && one.reaction_type === reaction_type,
+      (reaction) =>
+        reaction.user_id === me &&
+        reaction.emoji_code === emoji_code &&
+        reaction.reaction_type === reaction_type,
     );
-    const one = { emoji_name, emoji_code, reaction_type };
+    const reaction = { emoji_name, emoji_code, reaction_type };
     const event = (op: string) => ({
       type: "reaction",
       op,
       message_id: message.id,
       user_id: me,
-      ...one,
+      ...reaction,
     });
     const path = `/messages/${message.id}/reactions`;
     if (reacted) {
-      await this.#atOnce(event("remove"), event("add"), () => del(path, one));
+      await this.#optimistically(event("remove"), event("add"), () => del(path, reaction));
     } else {
-      await this.#atOnce(event("add"), event("remove"), () => post(path, one));
+      await this.#optimistically(event("add"), event("remove"), () => post(path, reaction));
     }
   }
 
   /** The fragment of the message in its conversation. */
   addressOf(message: Message): string {
-    const { store } = this.#here;
+    const { store } = this.#served;
     const narrow = narrowOf(conversationOf(message.key, store.topicNames));
     return `#${fragmentOf(narrow, store, message.id)}`;
   }
 
   /** The full URL. */
   linkTo(message: Message): string {
-    const { realm } = this.#here.store;
+    const { realm } = this.#served.store;
     return `${String(realm["realm_url"] ?? window.location.origin)}/${this.addressOf(message)}`;
   }
 
@@ -125,33 +143,33 @@ class Actions {
       });
       await this.copy(raw_content, words.messages.textCopied);
     } catch (error) {
-      this.#here.toasts.trouble(errorMessage(error));
+      this.#served.toasts.error(errorMessage(error));
     }
   }
 
-  async copy(text: string, note: string): Promise<void> {
+  async copy(text: string, success: string): Promise<void> {
     try {
       await navigator.clipboard.writeText(text);
-      this.#here.toasts.note(note);
+      this.#served.toasts.info(success);
     } catch {
-      this.#here.toasts.trouble(words.messages.notCopied);
+      this.#served.toasts.error(words.messages.notCopied);
     }
   }
 
-  get #here(): App {
+  get #served(): App {
     if (!this.#app) throw new Error("Nobody is served yet.");
     return this.#app;
   }
 
   /** Apply optimistically, and roll back if the server refuses. */
-  async #atOnce(
+  async #optimistically(
     event: Record<string, unknown> & { type: string },
     back: Record<string, unknown> & { type: string },
     ask: () => Promise<unknown>,
   ): Promise<void> {
-    const { store, toasts } = this.#here;
-    const take = (one: typeof event) =>
-      store.change((data) => fold(data, [{ id: 0, ...one } as ServerEvent]));
+    const { store, toasts } = this.#served;
+    const take = (other: typeof event) =>
+      store.change((data) => fold(data, [{ id: 0, ...other } as ServerEvent]));
     take(event);
     if (!(await toasts.attempt(ask()))) take(back);
   }

@@ -1,16 +1,7 @@
 /** Adds a file's type, size, and actions to its card. */
 
-import Archive from "@lucide/svelte/icons/file-archive";
-import Code from "@lucide/svelte/icons/file-code";
 import Download from "@lucide/svelte/icons/download";
-import File from "@lucide/svelte/icons/file";
-import Film from "@lucide/svelte/icons/file-play";
 import Open from "@lucide/svelte/icons/external-link";
-import Picture from "@lucide/svelte/icons/file-image";
-import Slides from "@lucide/svelte/icons/file-chart-pie";
-import Sound from "@lucide/svelte/icons/file-music";
-import Table from "@lucide/svelte/icons/file-spreadsheet";
-import Text from "@lucide/svelte/icons/file-text";
 import { mount, type Component } from "svelte";
 import {
   extensionOf,
@@ -22,27 +13,18 @@ import {
 } from "../data/files";
 import { fileMetadata, type FileMetadata } from "../live/fileMetadata";
 import { findDuration } from "../ui/audioDuration";
+import FileIcon from "../ui/FileIcon.svelte";
 import { words } from "../words/index.svelte";
+import { overlays } from "./overlays.svelte";
+import { previewOf } from "./sharedFiles";
 
 type Icon = Component<{ size?: number | string; "aria-hidden"?: "true" }>;
 
-const ICONS: Record<FileKind, Icon> = {
-  text: Text,
-  table: Table,
-  slides: Slides,
-  archive: Archive,
-  code: Code,
-  picture: Picture,
-  sound: Sound,
-  film: Film,
-  other: File,
-};
-
 export function addFileDetails(cards: readonly HTMLElement[]): void {
-  for (const card of cards) dressFile(card);
+  for (const card of cards) enhanceFile(card);
 }
 
-function dressFile(card: HTMLElement): void {
+function enhanceFile(card: HTMLElement): void {
   const link = card.querySelector("a");
   if (!link) return;
   const address = link.getAttribute("href") ?? "";
@@ -56,7 +38,7 @@ function dressFile(card: HTMLElement): void {
   const sign = part("span", "sign");
   sign.ariaHidden = "true";
   sign.dataset["kind"] = fileKind(name);
-  drawn(ICONS[fileKind(name)], sign, 20);
+  drawKind(fileKind(name), sign);
   const about = part("small", "about");
   about.textContent = typeText(name);
   const save = button(downloadUrl(address), Download, words.media.download({ name }));
@@ -72,13 +54,13 @@ function dressFile(card: HTMLElement): void {
     if (kind !== sign.dataset["kind"]) {
       sign.dataset["kind"] = kind;
       sign.replaceChildren();
-      drawn(ICONS[kind], sign, 20);
+      drawKind(kind, sign);
     }
     offer(card, link, facts, save, audio !== null);
   });
 }
 
-/** Open files that browsers can display, download others. */
+/** Show files in place if the browser can, open others that it can display, and download the rest. */
 function offer(
   card: HTMLElement,
   link: HTMLAnchorElement,
@@ -86,6 +68,15 @@ function offer(
   save: HTMLElement,
   plays: boolean,
 ): void {
+  const media = plays
+    ? undefined
+    : previewOf(link.getAttribute("href") ?? "", facts.name, 0, facts);
+  if (media)
+    link.addEventListener("click", (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      overlays.open({ kind: "lightbox", all: [media], at: 0 });
+    });
   if (!facts.opens) {
     link.href = downloadUrl(link.getAttribute("href") ?? "");
     link.removeAttribute("target");
@@ -105,21 +96,25 @@ function typeText(name: string): string {
 }
 
 function part(tag: string, className: string): HTMLElement {
-  const made = document.createElement(tag);
-  made.className = className;
-  return made;
+  const element = document.createElement(tag);
+  element.className = className;
+  return element;
 }
 
 function button(address: string, icon: Icon, label: string): HTMLAnchorElement {
-  const made = document.createElement("a");
-  made.href = address;
-  made.className = "act";
-  made.title = label;
-  made.setAttribute("aria-label", label);
-  drawn(icon, made, 18);
-  return made;
+  const link = document.createElement("a");
+  link.href = address;
+  link.className = "act";
+  link.title = label;
+  link.setAttribute("aria-label", label);
+  drawn(icon, link, 18);
+  return link;
 }
 
 function drawn(icon: Icon, target: HTMLElement, size: number): void {
   mount(icon, { target, props: { size, "aria-hidden": "true" } });
+}
+
+function drawKind(kind: FileKind, target: HTMLElement): void {
+  mount(FileIcon, { target, props: { kind } });
 }

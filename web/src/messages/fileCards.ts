@@ -1,14 +1,14 @@
 /** Turns links to uploaded files into cards. This part runs during rendering, so that cards have
- * their height immediately; details follow from fileFacts. */
+ * their height immediately; details follow from `fileCardDetails.ts`. */
 
 const LINKS = 'a[href^="/user_uploads/"]';
 /** Media shown inline, and content of others. */
-const ELSEWHERE = ".message_inline_image, .message_embed, blockquote";
+const EXCLUDED = ".message_inline_image, .message_embed, blockquote";
 
 export function makeFileCards(node: HTMLElement): void {
   const shown = new Set<string>();
-  for (const one of node.querySelectorAll(".message_inline_image > a")) {
-    shown.add(one.getAttribute("href") ?? "");
+  for (const link of node.querySelectorAll(".message_inline_image > a")) {
+    shown.add(link.getAttribute("href") ?? "");
   }
   const cards: HTMLElement[] = [];
   /** The last card of each block. */
@@ -18,23 +18,24 @@ export function makeFileCards(node: HTMLElement): void {
     last.set(block, card);
     cards.push(card);
   };
-  for (const one of node.querySelectorAll<HTMLElement>(`audio[src], ${LINKS}`)) {
-    const address = one.getAttribute("href") ?? one.getAttribute("src") ?? "";
-    if (one.closest(ELSEWHERE)) continue;
+  for (const element of node.querySelectorAll<HTMLElement>(`audio[src], ${LINKS}`)) {
+    const address = element.getAttribute("href") ?? element.getAttribute("src") ?? "";
+    if (element.closest(EXCLUDED)) continue;
     if (shown.has(address)) {
       // An image's caption.
-      one.classList.toggle("caption", alone(one));
+      element.classList.toggle("caption", alone(element));
       continue;
     }
     shown.add(address);
-    const block = blockOf(node, one);
+    const block = blockOf(node, element);
     const card = document.createElement("div");
     card.className = "file";
     // Before the link moves into it, which may be the block itself.
     add(block, card);
-    if (one instanceof HTMLAudioElement) card.append(linkTo(address, one.title), taken(one));
-    else card.append(alone(one) ? taken(one) : one.cloneNode(true));
-    card.classList.toggle("sound", one instanceof HTMLAudioElement);
+    if (element instanceof HTMLAudioElement)
+      card.append(linkTo(address, element.title), taken(element));
+    else card.append(alone(element) ? taken(element) : element.cloneNode(true));
+    card.classList.toggle("sound", element instanceof HTMLAudioElement);
   }
   for (const block of last.keys()) {
     if (!block.childNodes.length && block.localName !== "audio") block.remove();
@@ -50,39 +51,40 @@ export function makeFileCards(node: HTMLElement): void {
 }
 
 /** The outermost block around the link, within the message or spoiler. */
-function blockOf(node: HTMLElement, one: HTMLElement): Element {
-  const within = one.closest(".spoiler-content") ?? node;
-  let block: Element = one;
+function blockOf(node: HTMLElement, element: HTMLElement): Element {
+  const within = element.closest(".spoiler-content") ?? node;
+  let block: Element = element;
   while (block.parentElement && block.parentElement !== within) block = block.parentElement;
   return block;
 }
 
-const isBlank = (one: Node): boolean => !one.textContent?.trim();
+const isBlank = (node: Node): boolean => !node.textContent?.trim();
 
 /** The sibling, ignoring whitespace. */
-function beside(one: Node, side: "previousSibling" | "nextSibling"): ChildNode | null {
-  let found = one[side];
-  while (found instanceof Text && isBlank(found)) found = found[side];
-  return found;
+function sibling(node: Node, side: "previousSibling" | "nextSibling"): ChildNode | null {
+  let sibling = node[side];
+  while (sibling instanceof Text && isBlank(sibling)) sibling = sibling[side];
+  return sibling;
 }
 
 /** Whether the link is on its own line. */
-function alone(one: HTMLElement): boolean {
-  const isEnd = (found: ChildNode | null) => !found || found.nodeName === "BR";
+function alone(element: HTMLElement): boolean {
+  const isEnd = (node: ChildNode | null) => !node || node.nodeName === "BR";
   return (
-    one.parentElement?.nodeName === "P" &&
-    isEnd(beside(one, "previousSibling")) &&
-    isEnd(beside(one, "nextSibling"))
+    element.parentElement?.nodeName === "P" &&
+    isEnd(sibling(element, "previousSibling")) &&
+    isEnd(sibling(element, "nextSibling"))
   );
 }
 
 /** Remove the link with its line from the paragraph. */
-function taken(one: HTMLElement): HTMLElement {
-  if (alone(one)) (beside(one, "previousSibling") ?? beside(one, "nextSibling"))?.remove();
-  const around = one.parentElement;
-  one.remove();
+function taken(element: HTMLElement): HTMLElement {
+  if (alone(element))
+    (sibling(element, "previousSibling") ?? sibling(element, "nextSibling"))?.remove();
+  const around = element.parentElement;
+  element.remove();
   if (around && !around.childElementCount && isBlank(around)) around.replaceChildren();
-  return one;
+  return element;
 }
 
 function linkTo(address: string, name: string): HTMLAnchorElement {

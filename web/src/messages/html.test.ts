@@ -6,9 +6,9 @@ const sources = import.meta.glob<string>(["../**/*.svelte", "../**/*.ts", "!../*
   eager: true,
 });
 
-test("HTML of the server is inserted in one place, where it's prepared", () => {
+test("HTML of the server is inserted in two places, where it's prepared", () => {
   const users = Object.entries(sources)
     .filter(([, text]) => /\{@html|\b(inner|outer)HTML\b|insertAdjacentHTML/.test(text))
     .map(([path]) => path);
-  expect(users).toEqual(["./Content.svelte"]);
+  expect(users.sort()).toEqual(["../opening/preview.ts", "./Content.svelte"]);
 });

@@ -51,6 +51,8 @@ export function listenToKeys(app: App, listing: Listing): () => void {
       if (row) overlays.emoji(row, (emoji) => void messageActions.react(message, emoji));
     }),
     "Control+s": withCurrent((message) => void messageActions.star(message)),
+    f: withCurrent((message) => void messageActions.followUp(message)),
+    b: withCurrent(messageActions.remind),
     U: withCurrent((message) => {
       void toasts.attempt(readMarkerOf(store).unreadFrom(message, listing.list));
     }),

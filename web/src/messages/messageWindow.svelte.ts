@@ -13,24 +13,26 @@ import {
   type ScrollPosition,
 } from "../data/readPosition";
 import { Heights } from "../data/rows";
-import { trimList, loadAround, type Anchor } from "../live/messages";
+import { trimList, loadAround } from "../live/messages";
 import { markManyAsRead } from "../live/actions";
 import { readMarkerOf } from "../live/markRead.svelte";
+import type { Anchor } from "../wire/early";
 import { isTransient, errorMessage } from "../wire/http";
 import { Scroller } from "./scroller";
 import { Prefetch } from "./prefetch";
 
 /** Initially rendered messages before and after the top one. */
-const BEFORE = 14;
-const AFTER = 28;
+const ROWS_BEFORE = 14;
+const ROWS_AFTER = 28;
 /** More if these don't fill the view, and the maximum. */
-const MORE = 16;
-const MOST = 160;
+const MORE_ROWS = 16;
+const MAX_ROWS = 160;
 /** The rendered part moves after this many messages. */
 const DRIFT = 8;
 const SEEN_AFTER = 200;
+const LIT_FOR = 2500;
 /** Retry delays in ms: first and longest. */
-const RETRY = { first: 2000, longest: 30_000 };
+const RETRY_DELAYS = { first: 2000, longest: 30_000 };
 
 /** Saved scroll positions by list. */
 const places = new Map<string, ScrollPosition>();
@@ -53,16 +55,16 @@ export class MessageWindow {
   /** The message at the top of the view. */
   top = $state(0);
   opening = $state(true);
-  trouble = $state("");
+  error = $state("");
 
-  #reach = $state({ before: BEFORE, after: AFTER });
+  #reach = $state({ before: ROWS_BEFORE, after: ROWS_AFTER });
   readonly start = $derived(Math.max(0, this.#at - this.#reach.before));
   readonly end = $derived(Math.min(this.ids.length, this.#at + this.#reach.after));
 
   readonly heights = new Heights();
   scroller: Scroller | null = null;
   /** Counts navigations: only the last applies. */
-  #goings = 0;
+  #navigations = 0;
   /** Whether nothing is shown yet while opening. */
   #isEmpty = true;
   /** Whether offline data is shown, or nothing yet, until the server's first response. */
@@ -70,6 +72,7 @@ export class MessageWindow {
   /** Left: pending results are ignored. */
   #left = false;
   #prefetch: Prefetch;
+  #litTimer: ReturnType<typeof setTimeout> | undefined;
   #seenTimer: ReturnType<typeof setTimeout> | undefined;
   #retryTimer: ReturnType<typeof setTimeout> | undefined;
   #failures = 0;
@@ -103,24 +106,24 @@ export class MessageWindow {
     this.#isEmpty = !this.list;
     const place = places.get(this.name);
     let anchor: Anchor = "newest";
-    let how: "unread" | "near" | ScrollPosition = "near";
+    let position: "unread" | "near" | ScrollPosition = "near";
     if (near !== undefined) anchor = near;
-    else if (unread !== null) [anchor, how] = [unread, "unread"];
-    else if (place && !place.atEnd) [anchor, how] = [place.id, place];
+    else if (unread !== null) [anchor, position] = [unread, "unread"];
+    else if (place && !place.atEnd) [anchor, position] = [place.id, place];
     else if (!this.list && !opensAtNewest(this.narrow) && store.data.unread.where.size) {
-      [anchor, how] = ["first_unread", "unread"];
+      [anchor, position] = ["first_unread", "unread"];
     }
-    await this.#go(anchor, how, near !== undefined);
-    await this.#goAfter(near);
+    await this.#go(anchor, position, near !== undefined);
+    await this.#followMove(near);
   }
 
   /** Follow the topic or message if it moved. */
-  async #goAfter(near: number | undefined): Promise<void> {
+  async #followMove(near: number | undefined): Promise<void> {
     // Derived values end with the view.
     if (this.#left) return;
     const { list, narrow } = this;
     const topic = isOfChannel(narrow) ? conversationIn(narrow) : null;
-    if (this.trouble || !list || list.stale || topic?.kind !== "topic") return;
+    if (this.error || !list || list.stale || topic?.kind !== "topic") return;
     if (near === undefined ? list.ids.length || !list.foundOldest : list.ids.includes(near)) return;
     try {
       const { currentTopic } = await import("../live/movedTopics");
@@ -157,18 +160,18 @@ export class MessageWindow {
 
   async #go(
     anchor: Anchor,
-    how: "unread" | "near" | ScrollPosition,
+    position: "unread" | "near" | ScrollPosition,
     light: boolean,
   ): Promise<void> {
     if (this.#left) return;
     const { list } = this;
     if (this.app.connection.updating) {
       this.#isTentative = true;
-      if (list) this.#aim(anchor, list.ids.at(-1) ?? null, how, light);
+      if (list) this.#aim(anchor, list.ids.at(-1) ?? null, position, light);
       return;
     }
-    const going = (this.#goings += 1);
-    const isWanted = () => going === this.#goings && !this.#left;
+    const navigation = (this.#navigations += 1);
+    const isWanted = () => navigation === this.#navigations && !this.#left;
     const isHere =
       list &&
       !list.stale &&
@@ -177,26 +180,26 @@ export class MessageWindow {
         : typeof anchor === "number" &&
           (list.ids[0] ?? Infinity) <= anchor &&
           anchor <= (list.ids.at(-1) ?? 0));
-    if (isHere) return this.#aim(anchor, list.ids.at(-1) ?? null, how, light);
-    this.trouble = "";
+    if (isHere) return this.#aim(anchor, list.ids.at(-1) ?? null, position, light);
+    this.error = "";
     try {
       const anchored = await loadAround(this.app.store, this.narrow, anchor, isWanted);
-      if (isWanted()) this.#aim(anchor, anchored, how, light);
+      if (isWanted()) this.#aim(anchor, anchored, position, light);
     } catch (error) {
       if (!isWanted()) return;
       // Offline: use what's loaded.
       if (isTransient(error) && this.ids.length && !this.app.connection.online) {
-        this.#aim(anchor, this.ids.at(-1) ?? null, how, light);
+        this.#aim(anchor, this.ids.at(-1) ?? null, position, light);
       } else this.#failed(error);
     }
   }
 
   #failed(error: unknown): void {
     if (this.#left) return;
-    this.trouble = errorMessage(error);
+    this.error = errorMessage(error);
     this.opening = false;
     if (!isTransient(error)) return;
-    const pause = Math.min(RETRY.longest, RETRY.first * 2 ** this.#failures);
+    const pause = Math.min(RETRY_DELAYS.longest, RETRY_DELAYS.first * 2 ** this.#failures);
     this.#failures += 1;
     clearTimeout(this.#retryTimer);
     this.#retryTimer = setTimeout(() => void this.again(), pause);
@@ -205,7 +208,7 @@ export class MessageWindow {
   #aim(
     anchor: Anchor,
     anchored: number | null,
-    how: "unread" | "near" | ScrollPosition,
+    position: "unread" | "near" | ScrollPosition,
     light: boolean,
   ): void {
     const { ids } = this;
@@ -216,14 +219,14 @@ export class MessageWindow {
     const visibleId = ids[Math.min(sortedIndex(ids, id ?? 0), ids.length - 1)];
     if (visibleId === undefined) return;
     if (anchor === "newest" || id === null || isAtEnd) {
-      this.focus = ids[Math.max(0, ids.length - BEFORE)] ?? visibleId;
+      this.focus = ids[Math.max(0, ids.length - ROWS_BEFORE)] ?? visibleId;
       this.target = "end";
       return;
     }
     if (anchor === "first_unread") this.marker ??= visibleId;
     this.focus = visibleId;
-    this.target = { id: visibleId, how };
-    if (light) this.lit = visibleId;
+    this.target = { id: visibleId, how: position };
+    if (light) this.#light(visibleId);
   }
 
   #isUnread(id: number): boolean {
@@ -251,11 +254,15 @@ export class MessageWindow {
     this.follow();
   }
 
-  #topFor(how: "unread" | "near" | ScrollPosition, { frame }: Scroller, row: HTMLElement): number {
-    if (typeof how === "object") return how.top;
+  #topFor(
+    position: "unread" | "near" | ScrollPosition,
+    { frame }: Scroller,
+    row: HTMLElement,
+  ): number {
+    if (typeof position === "object") return position.top;
     const height = frame.clientHeight;
     const spare = Math.max(0, height - row.offsetHeight);
-    return how === "unread" ? Math.min(spare, height * 0.2) : spare / 3;
+    return position === "unread" ? Math.min(spare, height * 0.2) : spare / 3;
   }
 
   /** The anchor message is no longer rendered: use the next one. */
@@ -319,12 +326,13 @@ export class MessageWindow {
       this.heights.keep(this.ids);
       return;
     }
-    const at = scroller.atEnd ? Math.max(0, ids.length - BEFORE) : sortedIndex(ids, this.top);
+    const at = scroller.atEnd ? Math.max(0, ids.length - ROWS_BEFORE) : sortedIndex(ids, this.top);
     const spare = scroller.spare();
-    const little = scroller.frame.clientHeight / 2;
+    const half = scroller.frame.clientHeight / 2;
     const reach = this.#reach;
-    if (this.start > 0 && spare.above < little && reach.before < MOST) reach.before += MORE;
-    if (this.end < ids.length && spare.below < little && reach.after < MOST) reach.after += MORE;
+    if (this.start > 0 && spare.above < half && reach.before < MAX_ROWS) reach.before += MORE_ROWS;
+    if (this.end < ids.length && spare.below < half && reach.after < MAX_ROWS)
+      reach.after += MORE_ROWS;
     const isAll = this.start === 0 && this.end >= ids.length;
     const isEnd = scroller.atEnd && this.end < ids.length;
     if (!isAll && (isEnd || Math.abs(at - this.#at) > DRIFT)) {
@@ -339,7 +347,7 @@ export class MessageWindow {
 
   #fetch(at: number): void {
     const { list, scroller } = this;
-    if (!list || list.stale || this.opening || this.trouble) return;
+    if (!list || list.stale || this.opening || this.error) return;
     const lowest = scroller?.firstBelow(scroller.frame.clientHeight - 1);
     const lastAt = lowest ? sortedIndex(list.ids, scroller?.idOf(lowest) ?? 0) : list.ids.length;
     this.#prefetch.keep(list, at, lastAt);
@@ -355,15 +363,15 @@ export class MessageWindow {
       if (this.opening || this.scroller?.atEnd) return void this.begin(this.#near);
     }
     if (!online) return;
-    if (this.trouble) void this.again();
+    if (this.error) void this.again();
     else if (this.list?.stale) void this.refresh();
   }
 
   /** Retry loading. */
   async again(): Promise<void> {
     clearTimeout(this.#retryTimer);
-    if (!this.trouble || this.#left) return;
-    this.trouble = "";
+    if (!this.error || this.#left) return;
+    this.error = "";
     if (!this.list) await this.begin(this.#near);
     else if (this.list.stale) await this.refresh();
     else this.follow();
@@ -376,14 +384,14 @@ export class MessageWindow {
     const last = this.ids.at(-1);
     try {
       await loadAround(this.app.store, this.narrow, anchor);
-      if (last !== undefined && !this.#left) await this.#goAlong(last);
+      if (last !== undefined && !this.#left) await this.#followEmptied(last);
     } catch (error) {
       this.#failed(error);
     }
   }
 
   /** The topic became empty: it may have moved while offline. */
-  async #goAlong(last: number): Promise<void> {
+  async #followEmptied(last: number): Promise<void> {
     const topic = isOfChannel(this.narrow) ? conversationIn(this.narrow) : null;
     if (topic?.kind !== "topic" || this.ids.some((id) => id <= last)) return;
     try {
@@ -409,8 +417,16 @@ export class MessageWindow {
     return readMarkerOf(store).paused !== this.name && marksReadOnScroll(this.narrow, policy);
   }
 
+  /** Highlight a message for a moment. */
+  #light(id: number | null): void {
+    clearTimeout(this.#litTimer);
+    this.lit = id;
+    this.#litTimer = setTimeout(() => (this.lit = null), LIT_FOR);
+  }
+
   leave(): void {
     this.#left = true;
+    clearTimeout(this.#litTimer);
     clearTimeout(this.#seenTimer);
     clearTimeout(this.#retryTimer);
     const place = this.scroller?.place();

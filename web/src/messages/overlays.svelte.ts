@@ -4,12 +4,12 @@ import type { Emoji } from "../data/emoji";
 import type { GifProvider } from "../data/providers";
 import type { Narrow } from "../data/conversations";
 
-/** An image or video in the lightbox. */
+/** What the lightbox shows. */
 export interface LightboxMedia {
-  kind: "image" | "video";
+  kind: "image" | "video" | "document" | "text";
   /** Full size. */
   source: string;
-  /** A version that is already loaded. */
+  /** An image that is already loaded. */
   preview: string;
   name: string;
   messageId: number;

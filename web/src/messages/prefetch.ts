@@ -7,9 +7,9 @@ import { loadNewer, loadOlder } from "../live/messages";
 import type { Store } from "../live/store.svelte";
 
 /** Messages before an end at which more are loaded. */
-const AHEAD = 40;
+const PREFETCH_DISTANCE = 40;
 /** Minimum time between checks for new messages, in ms. */
-const PATIENCE = 1000;
+const CHECK_INTERVAL = 1000;
 
 interface Hearing {
   failed(error: unknown): void;
@@ -29,11 +29,11 @@ export class Prefetch {
 
   /** The view shows this range of the list. */
   keep(list: MessageList, first: number, last: number): void {
-    if (!list.foundOldest && first < AHEAD && !this.#older) {
+    if (!list.foundOldest && first < PREFETCH_DISTANCE && !this.#older) {
       this.#older = true;
       void this.#more(loadOlder).finally(() => (this.#older = false));
     }
-    if (!list.foundNewest && last > list.ids.length - AHEAD && !this.#newer) {
+    if (!list.foundNewest && last > list.ids.length - PREFETCH_DISTANCE && !this.#newer) {
       this.#newer = true;
       void this.#more(loadNewer).finally(() => {
         // If only the server knows what matches, check for each new message.
@@ -42,7 +42,7 @@ export class Prefetch {
           this.#newer = false;
           this.hearing.again();
         };
-        setTimeout(again, isAll ? PATIENCE : 0);
+        setTimeout(again, isAll ? CHECK_INTERVAL : 0);
       });
     }
   }

@@ -23,29 +23,29 @@ export function enhanceContent(
   // Fast path: most messages have none of this.
   if (!html.includes("<", 3) || /^<p>[^<]*<\/p>$/.test(html)) return;
   const each = <E extends Element = HTMLElement>(
-    mark: string,
+    marker: string,
     selector: string,
-    call: (one: E) => void,
+    call: (element: E) => void,
   ) => {
-    if (html.includes(mark)) node.querySelectorAll<E>(selector).forEach(call);
+    if (html.includes(marker)) node.querySelectorAll<E>(selector).forEach(call);
   };
   // Remove KaTeX's HTML fallback for MathML.
-  each("katex-html", ".katex-html", (one) => one.remove());
+  each("katex-html", ".katex-html", (element) => element.remove());
   each(" style=", "[data-style]", restyle);
   each("message_embed", ".message_embed", nameEmbed);
-  each("codehilite", ".codehilite", (one) => enhanceCode(one, store));
-  each("spoiler-block", ".spoiler-block", dressSpoiler);
-  each<HTMLTimeElement>("<time", "time", (one) => dressTime(one, store));
+  each("codehilite", ".codehilite", (element) => enhanceCode(element, store));
+  each("spoiler-block", ".spoiler-block", enhanceSpoiler);
+  each<HTMLTimeElement>("<time", "time", (element) => enhanceTime(element, store));
   const mentions = ".user-mention, .user-group-mention, .topic-mention";
-  each("-mention", mentions, (one) => dressMention(one, store));
+  each("-mention", mentions, (element) => enhanceMention(element, store));
   const origins = [window.location.origin, String(store.realm["realm_url"] ?? "")];
-  each<HTMLAnchorElement>("href=", "a[href]", (one) => dressLink(one, origins));
-  if (html.includes("image")) dressPictures(node, store, messageId);
+  each<HTMLAnchorElement>("href=", "a[href]", (element) => enhanceLink(element, origins));
+  if (html.includes("image")) enhancePictures(node, store, messageId);
   if (html.includes("/user_uploads/")) makeFileCards(node);
   each("<table", "table", frameTable);
   // Quotes and lists have their own direction.
-  each("<blockquote", "blockquote", (one) => (one.dir = "auto"));
-  each("<li", "ul, ol", (one) => (one.dir = "auto"));
+  each("<blockquote", "blockquote", (element) => (element.dir = "auto"));
+  each("<li", "ul, ol", (element) => (element.dir = "auto"));
 }
 
 /** Wide tables scroll horizontally. */
@@ -63,12 +63,13 @@ function frameTable(table: HTMLElement): void {
 }
 
 /** Apply the server's styles through code, which the page's policy allows. */
-function restyle(one: HTMLElement): void {
-  const style = one.dataset["style"] ?? "";
+function restyle(element: HTMLElement): void {
+  const style = element.dataset["style"] ?? "";
   const align = styleProperty(style, "text-align");
-  if (align) one.style.textAlign = align === "left" ? "start" : align === "right" ? "end" : align;
+  if (align)
+    element.style.textAlign = align === "left" ? "start" : align === "right" ? "end" : align;
   const picture = styleProperty(style, "background-image");
-  if (picture) one.style.backgroundImage = picture;
+  if (picture) element.style.backgroundImage = picture;
 }
 
 /** Label the preview's image link with the page's title. */
@@ -78,7 +79,7 @@ function nameEmbed(embed: HTMLElement): void {
   picture?.setAttribute("aria-label", title || picture.getAttribute("href") || "");
 }
 
-function dressSpoiler(block: HTMLElement): void {
+function enhanceSpoiler(block: HTMLElement): void {
   const header = block.querySelector<HTMLElement>(".spoiler-header");
   const content = block.querySelector<HTMLElement>(".spoiler-content");
   if (!header || !content) return;
@@ -98,16 +99,16 @@ function dressSpoiler(block: HTMLElement): void {
 }
 
 /** Make Enter and Space act like a click. */
-function pressable(one: HTMLElement): void {
-  one.addEventListener("keydown", (event) => {
-    if (event.target !== one || (event.key !== "Enter" && event.key !== " ")) return;
+function pressable(element: HTMLElement): void {
+  element.addEventListener("keydown", (event) => {
+    if (event.target !== element || (event.key !== "Enter" && event.key !== " ")) return;
     event.preventDefault();
     event.stopPropagation();
-    one.click();
+    element.click();
   });
 }
 
-function dressTime(time: HTMLTimeElement, store: Store): void {
+function enhanceTime(time: HTMLTimeElement, store: Store): void {
   const at = Date.parse(time.dateTime) / 1000;
   if (!Number.isFinite(at)) return;
   const hour24 = store.settings.twenty_four_hour_time;
@@ -115,7 +116,7 @@ function dressTime(time: HTMLTimeElement, store: Store): void {
   time.textContent = shortTime(at, words.language, hour24);
 }
 
-function dressMention(mention: HTMLElement, store: Store): void {
+function enhanceMention(mention: HTMLElement, store: Store): void {
   const silent = mention.classList.contains("silent");
   const userId = Number(mention.dataset["userId"]);
   const groupId = Number(mention.dataset["userGroupId"]);
@@ -138,7 +139,7 @@ function dressMention(mention: HTMLElement, store: Store): void {
   pressable(mention);
 }
 
-function dressLink(link: HTMLAnchorElement, origins: readonly string[]): void {
+function enhanceLink(link: HTMLAnchorElement, origins: readonly string[]): void {
   const fragment = internalFragment(link.getAttribute("href") ?? "", origins);
   if (fragment !== null) {
     link.setAttribute("href", `#${fragment}`);
@@ -151,35 +152,35 @@ function dressLink(link: HTMLAnchorElement, origins: readonly string[]): void {
 
 const PICTURES = ".message_inline_image > a, img.inline-image";
 
-function dressPictures(node: HTMLElement, store: Store, messageId: number): void {
+function enhancePictures(node: HTMLElement, store: Store, messageId: number): void {
   const all: LightboxMedia[] = [];
-  for (const one of node.querySelectorAll<HTMLElement>(PICTURES)) {
-    const image = one instanceof HTMLImageElement ? one : one.querySelector("img");
-    const video = one.querySelector("video");
-    const outside = one.parentElement?.matches(".youtube-video, .embed-video") ?? false;
+  for (const picture of node.querySelectorAll<HTMLElement>(PICTURES)) {
+    const image = picture instanceof HTMLImageElement ? picture : picture.querySelector("img");
+    const video = picture.querySelector("video");
+    const outside = picture.parentElement?.matches(".youtube-video, .embed-video") ?? false;
     if (image) reserve(image);
-    if (image) animate(image, one, String(store.settings["web_animate_image_previews"]));
+    if (image) animate(image, picture, String(store.settings["web_animate_image_previews"]));
     if (video) {
       video.controls = true;
       video.addEventListener("click", (event) => event.preventDefault());
-      video.setAttribute("aria-label", one.title || words.messages.video);
+      video.setAttribute("aria-label", picture.title || words.messages.video);
     }
     if (!image) continue;
     const source =
-      one instanceof HTMLAnchorElement
-        ? (one.getAttribute("href") ?? image.src)
+      picture instanceof HTMLAnchorElement
+        ? (picture.getAttribute("href") ?? image.src)
         : (image.dataset["originalSrc"] ?? image.src);
-    const name = one.title || image.alt || pathIdOf(source).split("/").at(-1)!;
+    const name = picture.title || image.alt || pathIdOf(source).split("/").at(-1)!;
     if (!image.alt) image.alt = name || words.messages.picture;
     if (outside) continue;
     const at = all.length;
     all.push({ kind: "image", source, preview: image.src, name, messageId });
-    if (one === image) {
+    if (picture === image) {
       image.role = "button";
       image.tabIndex = 0;
       pressable(image);
     }
-    one.addEventListener("click", (event) => {
+    picture.addEventListener("click", (event) => {
       if (event instanceof MouseEvent && (event.ctrlKey || event.metaKey || event.shiftKey)) return;
       event.preventDefault();
       overlays.open({ kind: "lightbox", all, at });

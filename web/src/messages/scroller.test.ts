@@ -82,7 +82,7 @@ class Page {
   }
 }
 
-function begun(id: number, count = 100): Page {
+function startPage(id: number, count = 100): Page {
   const page = new Page(count);
   page.scroller.put(id, 0);
   return page;
@@ -99,15 +99,15 @@ describe("Scroller", () => {
     );
     fc.assert(
       fc.property(fc.array(change, { maxLength: 40 }), (changes) => {
-        const page = begun(1050);
+        const page = startPage(1050);
         // The message being read, and its position.
         const seen = page.middle;
         let wanted = page.top(seen);
-        for (const { what, by } of changes) {
-          if (what === "prepend") page.prepend(by);
-          else if (what === "append") page.append(by);
-          else if (what === "grow") page.rows[by]!.height += 25;
-          else if (what === "tell") page.scroller.keep();
+        for (const { what: direction, by } of changes) {
+          if (direction === "prepend") page.prepend(by);
+          else if (direction === "append") page.append(by);
+          else if (direction === "grow") page.rows[by]!.height += 25;
+          else if (direction === "tell") page.scroller.keep();
           else {
             // Avoid the ends, and keep the message in view.
             const next = wanted - by;
@@ -123,7 +123,7 @@ describe("Scroller", () => {
   });
 
   it("holds a requested position until the user scrolls", () => {
-    const page = begun(1050);
+    const page = startPage(1050);
     page.scroller.put(1050, 200);
     page.rows[48]!.height += 90;
     page.scroller.keep();
@@ -131,7 +131,7 @@ describe("Scroller", () => {
   });
 
   it("puts a message in place once there is enough content below", () => {
-    const page = begun(1095);
+    const page = startPage(1095);
     expect(page.top(1095)).toBeGreaterThan(0);
     page.append(50);
     page.scroller.keep();
@@ -139,7 +139,7 @@ describe("Scroller", () => {
   });
 
   it("doesn't anchor on the first loaded row, whose divider may disappear", () => {
-    const page = begun(1000);
+    const page = startPage(1000);
     page.scroll(5);
     page.scroller.keep();
     const before = page.top(1003);
@@ -151,7 +151,7 @@ describe("Scroller", () => {
   });
 
   it("doesn't take clamping for scrolling", () => {
-    const page = begun(1080);
+    const page = startPage(1080);
     const before = page.top(1085);
     page.scroller.beforeChange();
     page.rows.splice(0, 60);
@@ -162,7 +162,7 @@ describe("Scroller", () => {
   });
 
   it("follows the end until the user scrolls away", () => {
-    const page = begun(1000);
+    const page = startPage(1000);
     page.scroller.showsEnd = true;
     page.scroller.toEnd();
     page.append(3);
@@ -181,7 +181,7 @@ describe("Scroller", () => {
   });
 
   it("doesn't take the end of loaded messages for the end of the list", () => {
-    const page = begun(1050);
+    const page = startPage(1050);
     page.scroll(10_000);
     page.scroller.keep();
     const before = page.top(1099);
@@ -194,7 +194,7 @@ describe("Scroller", () => {
   });
 
   it("reports that its anchor is gone, and where it was", () => {
-    const page = begun(1050);
+    const page = startPage(1050);
     page.scroll(13);
     page.scroller.keep();
     const { held } = page.scroller;

@@ -17,7 +17,7 @@ export function declaredGroups(
   return sections.map((name) => ({
     name,
     fields: settings
-      .filter((one) => one.section === name)
-      .map((one) => ({ ...one, ...details[one.name] })),
+      .filter((setting) => setting.section === name)
+      .map((setting) => ({ ...setting, ...details[setting.name] })),
   }));
 }

@@ -27,7 +27,7 @@ export function hasPasskeys(): boolean {
 
 export function bytes(text: string): Uint8Array<ArrayBuffer> {
   const plain = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
-  return Uint8Array.from(plain, (one) => one.charCodeAt(0));
+  return Uint8Array.from(plain, (character) => character.charCodeAt(0));
 }
 
 export function base64url(buffer: ArrayBuffer): string {
@@ -37,11 +37,12 @@ export function base64url(buffer: ArrayBuffer): string {
     .replaceAll("=", "");
 }
 
-const known = (all: Descriptor[] = []) => all.map((one) => ({ ...one, id: bytes(one.id) }));
+const known = (all: Descriptor[] = []) =>
+  all.map((descriptor) => ({ ...descriptor, id: bytes(descriptor.id) }));
 
 /** Ask for a new passkey. Throws a DOMException if that fails or is canceled. */
 export async function createPasskey(options: CreationOptions): Promise<object> {
-  const made = (await navigator.credentials.create({
+  const credential = (await navigator.credentials.create({
     publicKey: {
       ...options,
       challenge: bytes(options.challenge),
@@ -49,11 +50,11 @@ export async function createPasskey(options: CreationOptions): Promise<object> {
       excludeCredentials: known(options.excludeCredentials),
     },
   })) as PublicKeyCredential;
-  const response = made.response as AuthenticatorAttestationResponse;
+  const response = credential.response as AuthenticatorAttestationResponse;
   return {
-    id: made.id,
-    rawId: base64url(made.rawId),
-    type: made.type,
+    id: credential.id,
+    rawId: base64url(credential.rawId),
+    type: credential.type,
     response: {
       clientDataJSON: base64url(response.clientDataJSON),
       attestationObject: base64url(response.attestationObject),

@@ -7,13 +7,13 @@ import type { FieldGroup, FieldWords } from "./form/fields";
 import { CHANNEL_OVERRIDES, NOTIFICATIONS, PREFERENCES, PRIVACY } from "./tables";
 
 /** Fields without texts. */
-function wordless(groups: readonly FieldGroup[], say: FieldWords): string[] {
+function wordless(groups: readonly FieldGroup[], texts: FieldWords): string[] {
   return groups.flatMap((group) => [
-    ...(group.name && !say.groups[group.name] ? [group.name] : []),
+    ...(group.name && !texts.groups[group.name] ? [group.name] : []),
     ...group.fields.flatMap((field) => [
-      ...(say.labels[field.name] ? [] : [field.name]),
+      ...(texts.labels[field.name] ? [] : [field.name]),
       ...(field.values ?? [])
-        .filter((value) => !say.options[field.name]?.[String(value)])
+        .filter((value) => !texts.options[field.name]?.[String(value)])
         .map((value) => `${field.name}: ${value}`),
     ]),
   ]);
@@ -40,11 +40,11 @@ const fieldsOf = (groups: readonly FieldGroup[]) =>
 
 test("every declared setting is on a page", () => {
   expect(fieldsOf([...PREFERENCES, ...NOTIFICATIONS, ...PRIVACY])).toEqual(
-    PERSONAL.map((one) => one.name).sort(),
+    PERSONAL.map((setting) => setting.name).sort(),
   );
   expect(
     fieldsOf([...manage.ORGANIZATION_PROFILE, ...manage.MESSAGES, ...manage.PERMISSIONS]),
-  ).toEqual(ORGANIZATION.map((one) => one.name).sort());
+  ).toEqual(ORGANIZATION.map((setting) => setting.name).sort());
 });
 
 test("a setting that the server declares is the last field of its section", () => {

@@ -28,13 +28,13 @@ export function mayInvite({ store }: Pick<App, "store">): "mail" | "link" | null
 /** The commands available now. */
 export function commandsOf(app: App): Command[] {
   const { store, router } = app;
-  const say = words.shell.commands;
+  const texts = words.shell.commands;
   const write = (begin: () => void) => () => {
     if (!hasComposeBox(router.route)) router.go("inbox");
     begin();
   };
   return [
-    { name: say.write, run: write(() => composing.topic(null)) },
+    { name: texts.write, run: write(() => composing.topic(null)) },
     { name: words.shell.newDirect, run: write(() => composing.direct()) },
     { name: words.shell.setStatus, run: () => (layout.status = true) },
     ...(mayInvite(app) ? [{ name: words.shell.invite, run: () => (layout.invite = true) }] : []),
@@ -46,10 +46,10 @@ export function commandsOf(app: App): Command[] {
       run: () => markManyAsRead(app, (marker) => marker.readEverything()),
     },
     ...SCHEMES.filter((scheme) => scheme !== store.data.settings.color_scheme).map((scheme) => ({
-      name: say.theme({ name: schemeName(scheme) }),
+      name: texts.theme({ name: schemeName(scheme) }),
       run: () => setSetting(app, "color_scheme", scheme),
     })),
-    { name: say.people, run: () => layout.togglePeople() },
+    { name: texts.people, run: () => layout.togglePeople() },
     { name: words.shell.help, run: () => (layout.help = true) },
   ];
 }

@@ -26,7 +26,7 @@ function opened(event: MouseEvent, signal: AbortSignal): void {
   if ((event as PointerEvent).pointerType === "touch") return;
   const row = target.closest(MENUED);
   if (!row || target.closest(OF_THE_BROWSER) || isSelected(target)) return;
-  const show = shower(row, event);
+  const show = menuOpener(row, event);
   if (!show) return;
   event.preventDefault();
   // After the open menu has noticed its closing.
@@ -40,7 +40,7 @@ function opened(event: MouseEvent, signal: AbortSignal): void {
 }
 
 /** A function that opens a row's menu; null if it has none. */
-function shower(row: Element, { clientX, clientY }: MouseEvent): (() => void) | null {
+function menuOpener(row: Element, { clientX, clientY }: MouseEvent): (() => void) | null {
   const person = row.getAttribute("data-person");
   if (person) return () => row.isConnected && overlays.user(Number(person), row);
   const button = row.querySelector(BUTTON);

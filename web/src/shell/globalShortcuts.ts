@@ -20,18 +20,18 @@ export function registerKeys(app: App): () => void {
   const { router, store } = app;
 
   /** The conversation in view, or that of the selected message. */
-  const meant = () => {
-    const here = currentConversation(app);
-    if (here) return here;
+  const targetConversation = () => {
+    const current = currentConversation(app);
+    if (current) return current;
     const chosen = document.querySelector<HTMLElement>("article.selected[data-message]");
     const message = store.data.messages.get(Number(chosen?.dataset["message"]));
     return message ? conversationOf(message.key, store.data.topicNames) : null;
   };
 
   const withTopic = (toggle: typeof toggleMuted) => () => {
-    const here = meant();
-    if (here?.kind !== "topic") return false;
-    void toggle(app, here.channelId, here.topic);
+    const current = targetConversation();
+    if (current?.kind !== "topic") return false;
+    void toggle(app, current.channelId, current.topic);
     return true;
   };
 
@@ -44,6 +44,7 @@ export function registerKeys(app: App): () => void {
     v: () => router.go("feed"),
     "*": () => router.go("narrow/is/starred"),
     d: () => router.go("drafts"),
+    l: () => router.go("later"),
     P: () => router.go("narrow/is/dm"),
     n: () => goToNext(app, "topic"),
     p: () => goToNext(app, "direct"),
@@ -51,14 +52,14 @@ export function registerKeys(app: App): () => void {
     A: () => goToChannel(app, -1),
     D: () => goToChannel(app, 1),
     s: () => {
-      const here = meant();
-      if (!here) return false;
-      router.toNarrow(narrowOf(here));
+      const current = targetConversation();
+      if (!current) return false;
+      router.toNarrow(narrowOf(current));
       return true;
     },
     S: () => {
-      const here = meant();
-      const channelId = here?.kind === "topic" ? here.channelId : currentChannel(app);
+      const current = targetConversation();
+      const channelId = current?.kind === "topic" ? current.channelId : currentChannel(app);
       if (channelId === null) return false;
       router.toNarrow(channelNarrow(channelId));
       return true;
@@ -95,9 +96,9 @@ async function findPeople(): Promise<void> {
     await import("./People.svelte");
     await tick();
     document.querySelector<HTMLInputElement>("#find-people")?.select();
-    typed.here();
+    typed.ready();
   } catch {
-    typed.gone();
+    typed.canceled();
   }
 }
 

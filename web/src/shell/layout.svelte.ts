@@ -16,6 +16,8 @@ class Layout {
   status = $state(false);
   pause = $state(false);
   invite = $state(false);
+  /** The view shown next to the current one on wide screens: a fragment. */
+  beside = $state<string | null>(null);
 
   #left = new LocalSetting("left", true);
   #people = new LocalSetting("people", true);
@@ -37,6 +39,10 @@ class Layout {
   set peopleOver(open: boolean) {
     this.#noteOpener();
     this.#peopleOver = open;
+  }
+
+  get wide(): boolean {
+    return this.#wide.current;
   }
 
   get left(): boolean {

@@ -23,7 +23,7 @@ import { words } from "../words/index.svelte";
 import { LocalSetting } from "../live/storage.svelte";
 import type { Data } from "../data/data";
 import { channelName, conversationName } from "../data/names";
-import { searchText } from "../data/search";
+import { searchText } from "../data/searchText";
 import type { Route } from "../live/router.svelte";
 
 /** `web_channel_default_view` */
@@ -76,7 +76,7 @@ export async function openChannel(app: App, channelId: number): Promise<void> {
       .load(channelId)
       .catch(() => []);
     const rows = topicRows(store.data, channelId, topics).filter((row) => !row.muted);
-    const row = view === ChannelView.topUnread ? rows.find((one) => one.unread) : undefined;
+    const row = view === ChannelView.topUnread ? rows.find((row) => row.unread) : undefined;
     const chosen = row ?? rows[0];
     if (chosen) {
       return router.toNarrow(narrowOf({ kind: "topic", channelId, topic: chosen.name }));
@@ -94,7 +94,7 @@ export function topicsFragment({ store }: App, channelId: number): string {
 export function goToNext(app: App, kind: "topic" | "direct"): void {
   const row = nextUnread(app.store.data, currentKey(app), kind);
   if (row) app.router.toNarrow(narrowOf(row.conversation));
-  else app.toasts.note(kind === "topic" ? words.shell.noUnreadTopic : words.shell.noUnreadDirect);
+  else app.toasts.info(kind === "topic" ? words.shell.noUnreadTopic : words.shell.noUnreadDirect);
 }
 
 /** Go to the previous or next channel of the sidebar. */
@@ -102,13 +102,13 @@ export function goToChannel(app: App, step: 1 | -1): void {
   const ids = sidebarSections(app.store.data).flatMap((section) =>
     section.channels.map((channel) => channel.stream_id),
   );
-  const here = currentChannel(app);
-  const at = here === null ? (step > 0 ? -1 : 0) : ids.indexOf(here);
+  const current = currentChannel(app);
+  const at = current === null ? (step > 0 ? -1 : 0) : ids.indexOf(current);
   const id = ids[(at + step + ids.length) % ids.length];
   if (id !== undefined) void openChannel(app, id);
 }
 
-const KEPT = 12;
+const MAX_REMEMBERED = 12;
 
 const remembered = new LocalSetting<readonly string[]>("visited", []);
 
@@ -120,7 +120,10 @@ export function recentViews(): readonly string[] {
 export function rememberView(fragment: string): void {
   const place = fragment.replace(/\/near\/\d+$/, "");
   if (!place.startsWith("narrow/") && !place.startsWith("topics/")) return;
-  remembered.value = [place, ...remembered.value.filter((one) => one !== place)].slice(0, KEPT);
+  remembered.value = [place, ...remembered.value.filter((other) => other !== place)].slice(
+    0,
+    MAX_REMEMBERED,
+  );
 }
 
 type Known = Pick<Data, "users" | "channels" | "me">;

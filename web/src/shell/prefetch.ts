@@ -3,10 +3,11 @@
 import { words } from "../words/index.svelte";
 
 /** Delay after the first view, in ms. */
-const REST = 2000;
+const PREFETCH_DELAY = 2000;
 
 /** Most likely first. The import expressions match those at the place of use. */
-const AHEAD: readonly (() => Promise<unknown>)[] = [
+const CHUNKS: readonly (() => Promise<unknown>)[] = [
+  () => import("../messages/MessageMenu.svelte"),
   () => import("../compose/NewMessage.svelte"),
   () => words.with(import("./SearchBox.svelte"), "settings", "manage"),
   () => import("./AccountMenu.svelte"),
@@ -22,7 +23,7 @@ export function prefetchChunks(): () => void {
   if (savesData()) return () => undefined;
   let isOver = false;
   const next = async (place: number): Promise<void> => {
-    const fetch = AHEAD[place];
+    const fetch = CHUNKS[place];
     if (isOver || !fetch) return;
     // Offline: stop until requested.
     await fetch().then(
@@ -30,7 +31,7 @@ export function prefetchChunks(): () => void {
       () => undefined,
     );
   };
-  const timer = setTimeout(() => whenIdle(() => void next(0)), REST);
+  const timer = setTimeout(() => whenIdle(() => void next(0)), PREFETCH_DELAY);
   return () => {
     isOver = true;
     clearTimeout(timer);

@@ -11,6 +11,8 @@ type Handlers = Readonly<Record<string, Handler>>;
 interface Scope {
   /** Whether the shortcuts are active. */
   when?: () => boolean;
+  /** Whether they are active everywhere: a view's own shortcuts come first. */
+  general?: boolean;
 }
 
 interface Registered {
@@ -18,20 +20,21 @@ interface Registered {
   scope: Scope;
 }
 
-/** The last one is asked first. */
+/** The last one of a view is asked first. */
 const registered: Registered[] = [];
 let listening = false;
 
 /** Register handlers; a handler that returns `false` passes the key on. Returns a function that
  * removes them. */
 export function register(handlers: Handlers, scope: Scope = {}): () => void {
-  const one = { handlers, scope };
-  registered.unshift(one);
+  const registration = { handlers, scope };
+  if (scope.general) registered.push(registration);
+  else registered.unshift(registration);
   if (!listening) {
     listening = true;
     window.addEventListener("keydown", hear);
   }
-  return () => void registered.splice(registered.indexOf(one), 1);
+  return () => void registered.splice(registered.indexOf(registration), 1);
 }
 
 export const registerShortcuts = register;
@@ -73,102 +76,4 @@ function hear(event: KeyboardEvent): void {
 
 function isControl(target: EventTarget | null): boolean {
   return target instanceof Element && target.closest("a, button, summary, [role=button]") !== null;
-}
-
-/** Names in `words.shell.keys`, by group, for the card of shortcuts. */
-export const SHORTCUT_LIST = [
-  {
-    group: "navigation",
-    keys: [
-      ["/", "search"],
-      ["Control+k", "jump"],
-      ["i", "inbox"],
-      ["t", "recent"],
-      ["v", "feed"],
-      ["*", "starred"],
-      ["d", "drafts"],
-      ["n", "nextTopic"],
-      ["p", "nextDirect"],
-      ["a", "previousChannel"],
-      ["D", "nextChannel"],
-      ["q", "filterChannels"],
-      ["w", "filterPeople"],
-      ["Escape", "home"],
-    ],
-  },
-  {
-    group: "reading",
-    keys: [
-      ["j", "next"],
-      ["k", "previous"],
-      ["J", "pageDown", " "],
-      ["K", "pageUp"],
-      ["End", "newest"],
-      ["Home", "oldest"],
-      ["s", "toTopic"],
-      ["S", "toChannel"],
-      ["P", "allDirects"],
-      ["T", "topicList"],
-      ["u", "card"],
-      ["m", "markRowRead"],
-      ["M", "mute"],
-      ["F", "follow"],
-    ],
-  },
-  {
-    group: "writing",
-    keys: [
-      ["c", "write"],
-      ["x", "writeDirect"],
-      ["r", "reply"],
-      [">", "quote"],
-      ["Enter", "compose"],
-      ["Control+Enter", "send"],
-      ["Alt+m", "formatted"],
-      ["ArrowLeft", "editLast"],
-    ],
-  },
-  {
-    group: "messages",
-    keys: [
-      ["e", "edit"],
-      ["m", "move"],
-      ["Control+s", "star"],
-      [":", "react"],
-      ["+", "thumbsUp"],
-      ["U", "markUnread"],
-      ["L", "copyLink"],
-      ["H", "history"],
-      ["V", "receipts"],
-    ],
-  },
-  {
-    group: "general",
-    keys: [
-      ["?", "help"],
-      ["[", "left"],
-      ["]", "right"],
-      ["g", "account"],
-    ],
-  },
-] as const;
-
-/** Key labels as printed on keyboards. */
-export function keyLabels(key: string): string[] {
-  const isApple = /Mac|iPhone|iPad/.test(navigator.platform);
-  const caps: Record<string, string> = {
-    " ": "Space",
-    ArrowLeft: "←",
-    ArrowUp: "↑",
-    ArrowDown: "↓",
-    Escape: "Esc",
-    Control: isApple ? "⌘" : "Ctrl",
-    ...(isApple && { Alt: "⌥" }),
-  };
-  const parts = key.length > 1 ? key.split("+") : [key];
-  return parts.flatMap((part, at) => {
-    const cap = caps[part] ?? part;
-    if (/^\p{Lu}$/u.test(cap)) return ["Shift", cap];
-    return at && /^\p{Ll}$/u.test(cap) ? [cap.toUpperCase()] : [cap];
-  });
 }

@@ -72,13 +72,18 @@ export function positionAboveFoot(node: HTMLElement): () => void {
       `${Math.round(window.innerWidth - (main?.right ?? window.innerWidth))}px`,
     );
   };
-  const sizes = new ResizeObserver(measure);
+  let observed: Element[] = [];
+  // A bottom element may be replaced by another, such as a button by the compose box.
   const watch = () => {
-    sizes.disconnect();
-    sizes.observe(document.documentElement);
-    for (const foot of document.querySelectorAll("[data-foot], #main")) sizes.observe(foot);
+    const found = [...document.querySelectorAll("[data-foot], #main")];
+    if (found.length !== observed.length || found.some((one, at) => one !== observed[at])) {
+      observed = found;
+      sizes.disconnect();
+      for (const one of [document.documentElement, ...found]) sizes.observe(one);
+    }
     measure();
   };
+  const sizes = new ResizeObserver(watch);
   watch();
   // Views have different bottom elements.
   window.addEventListener("hashchange", later);

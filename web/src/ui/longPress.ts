@@ -1,8 +1,8 @@
 /** Long press as the touch equivalent of "more". */
 
-const LONG = 450;
+const PRESS_TIME = 450;
 /** Movement in pixels that counts as scrolling. */
-const STILL = 8;
+const MAX_MOVEMENT = 8;
 
 /** For `{@attach longPress(…)}`: called with the pressed element. */
 export function longPress(call: (target: Element) => void): (node: HTMLElement) => () => void {
@@ -18,10 +18,10 @@ export function longPress(call: (target: Element) => void): (node: HTMLElement) 
         // Releasing the finger must not activate what opened under it.
         swallowRelease();
         call(event.target as Element);
-      }, LONG);
+      }, PRESS_TIME);
     };
     const move = (event: PointerEvent) => {
-      if (Math.hypot(event.clientX - at.x, event.clientY - at.y) > STILL) stop();
+      if (Math.hypot(event.clientX - at.x, event.clientY - at.y) > MAX_MOVEMENT) stop();
     };
     const listening = new AbortController();
     const { signal } = listening;
@@ -42,7 +42,7 @@ const TAP = 350;
 /** Ignore the click and context menu that follow the current touch. */
 function swallowRelease(): void {
   const listening = new AbortController();
-  const how = { signal: listening.signal, capture: true, passive: false };
+  const options = { signal: listening.signal, capture: true, passive: false };
   const swallow = (event: Event) => {
     // Synthetic clicks pass.
     if (!event.isTrusted) return;
@@ -52,8 +52,8 @@ function swallowRelease(): void {
   };
   const end = () => setTimeout(() => listening.abort(), TAP);
   for (const type of ["click", "contextmenu", "touchend"]) {
-    window.addEventListener(type, swallow, how);
+    window.addEventListener(type, swallow, options);
   }
-  window.addEventListener("pointerup", end, how);
-  window.addEventListener("pointercancel", end, how);
+  window.addEventListener("pointerup", end, options);
+  window.addEventListener("pointercancel", end, options);
 }

@@ -10,7 +10,7 @@ test("accents and case don't matter", () => {
 
 test("the best matches come first, without chosen options", () => {
   const options = ["Marina", "Ana", "Joana", "Rosa Ana"].map((label) => ({ key: label, label }));
-  expect(matchingOptions(options, new Set(["Marina"]), "ana").map((one) => one.key)).toEqual([
+  expect(matchingOptions(options, new Set(["Marina"]), "ana").map((option) => option.key)).toEqual([
     "Ana",
     "Rosa Ana",
     "Joana",
@@ -23,5 +23,8 @@ test("descriptions match too, last", () => {
     { key: "1", label: "Iris", detail: "ana@cafe.example" },
     { key: "2", label: "Ana" },
   ];
-  expect(matchingOptions(options, new Set(), "ana").map((one) => one.key)).toEqual(["2", "1"]);
+  expect(matchingOptions(options, new Set(), "ana").map((option) => option.key)).toEqual([
+    "2",
+    "1",
+  ]);
 });

@@ -10,12 +10,12 @@ export interface Option {
 
 /** Match rank: 0 at the start, 1 at a word, 2 within; null: none. */
 export function optionRank(text: string, query: string): number | null {
-  const where = normalized(text);
-  const what = normalized(query.trim());
-  const at = where.indexOf(what);
+  const label = normalized(text);
+  const needle = normalized(query.trim());
+  const at = label.indexOf(needle);
   if (at < 0) return null;
   if (at === 0) return 0;
-  return where.includes(` ${what}`) ? 1 : 2;
+  return label.includes(` ${needle}`) ? 1 : 2;
 }
 
 /** The best matches, at most `many`. */
@@ -23,7 +23,7 @@ export function matchingOptions(
   options: readonly Option[],
   chosen: ReadonlySet<string>,
   query: string,
-  many = 8,
+  limit = 8,
 ): Option[] {
   const ranked: [number, Option][] = [];
   for (const option of options) {
@@ -33,6 +33,6 @@ export function matchingOptions(
       (optionRank(option.detail ?? "", query) !== null ? 3 : null);
     if (rank !== null) ranked.push([rank, option]);
   }
-  const first = topItems(ranked, many, (one, other) => one[0] - other[0]);
+  const first = topItems(ranked, limit, (a, b) => a[0] - b[0]);
   return first.map(([, option]) => option);
 }

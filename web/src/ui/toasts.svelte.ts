@@ -6,29 +6,29 @@ import { words } from "../words/index.svelte";
 interface Toast {
   id: number;
   text: string;
-  kind: "note" | "trouble";
+  kind: "info" | "error";
   action?: { label: string; run: () => void };
   /** The action was taken. */
   spent?: boolean;
 }
 
-const SECONDS = { note: 5, trouble: 10 };
+const SECONDS = { info: 5, error: 10 };
 /** Seconds; time to undo. */
-const WITH_ACTION = 12;
+const SECONDS_WITH_ACTION = 12;
 /** How long a toast stays after its button was pressed, in ms, so that a double click doesn't hit
  * what's below. */
-const LINGERS = 500;
+const CLOSE_DELAY = 500;
 
 export class Toasts {
   list = $state<Toast[]>([]);
   #next = 1;
 
-  note(text: string, action?: Toast["action"]): void {
-    this.#show({ id: this.#next++, text, kind: "note", ...(action ? { action } : {}) });
+  info(text: string, action?: Toast["action"]): void {
+    this.#show({ id: this.#next++, text, kind: "info", ...(action ? { action } : {}) });
   }
 
-  trouble(text: string, action?: Toast["action"]): void {
-    this.#show({ id: this.#next++, text, kind: "trouble", ...(action ? { action } : {}) });
+  error(text: string, action?: Toast["action"]): void {
+    this.#show({ id: this.#next++, text, kind: "error", ...(action ? { action } : {}) });
   }
 
   /** Report an action with an undo button. Errors of `back` are shown; undo stays available while
@@ -40,11 +40,11 @@ export class Toasts {
         await back();
       } catch (error) {
         if (isSignedOut(error)) return;
-        if (isTransient(error)) this.trouble(`${errorMessage(error)} (${text})`, action);
-        else this.trouble(errorMessage(error));
+        if (isTransient(error)) this.error(`${errorMessage(error)} (${text})`, action);
+        else this.error(errorMessage(error));
       }
     };
-    this.note(text, action);
+    this.info(text, action);
   }
 
   /** Await a request and show its error. Returns whether it succeeded. */
@@ -54,21 +54,21 @@ export class Toasts {
       return true;
     } catch (error) {
       // Signed-out users are redirected to sign-in.
-      if (!isSignedOut(error)) this.trouble(errorMessage(error));
+      if (!isSignedOut(error)) this.error(errorMessage(error));
       return false;
     }
   }
 
   /** A toast that stays until closed or used. */
   offer(text: string, action: NonNullable<Toast["action"]>): void {
-    this.list = [...this.list.slice(-3), { id: this.#next++, text, kind: "note", action }];
+    this.list = [...this.list.slice(-3), { id: this.#next++, text, kind: "info", action }];
   }
 
   /** Run its action once. */
   act({ id, action }: Toast): void {
     if (!action || this.list.some((toast) => toast.id === id && toast.spent)) return;
     this.list = this.list.map((toast) => (toast.id === id ? { ...toast, spent: true } : toast));
-    setTimeout(() => this.close(id), LINGERS);
+    setTimeout(() => this.close(id), CLOSE_DELAY);
     action.run();
   }
 
@@ -80,7 +80,7 @@ export class Toasts {
     this.list = [...this.list.slice(-3), toast];
     setTimeout(
       () => this.close(toast.id),
-      (toast.action ? WITH_ACTION : SECONDS[toast.kind]) * 1000,
+      (toast.action ? SECONDS_WITH_ACTION : SECONDS[toast.kind]) * 1000,
     );
   }
 }

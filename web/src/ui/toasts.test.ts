@@ -13,7 +13,7 @@ test("shows an error only if the request fails", async () => {
   expect(await toasts.attempt(Promise.reject(signedOut))).toBe(false);
   expect(toasts.list).toEqual([]);
   expect(await toasts.attempt(Promise.reject(new Error("Not allowed")))).toBe(false);
-  expect(toasts.list.map(({ kind, text }) => [kind, text])).toEqual([["trouble", "Not allowed"]]);
+  expect(toasts.list.map(({ kind, text }) => [kind, text])).toEqual([["error", "Not allowed"]]);
   vi.useRealTimers();
 });
 
@@ -34,7 +34,7 @@ test("undo runs once, and stays available while offline", async () => {
   toasts.undoable("Muted", back);
   await press();
   expect(toasts.list.map(({ kind, text }) => [kind, text])).toEqual([
-    ["trouble", "Can’t reach the server. (Muted)"],
+    ["error", "Can’t reach the server. (Muted)"],
   ]);
   await press();
   expect(back).toHaveBeenCalledTimes(2);

@@ -7,15 +7,15 @@ import { isConverting } from "./dom";
 /** A component that loads and will take the focus. */
 interface TypingBuffer {
   /** It's mounted and focused. */
-  here: () => void;
+  ready: () => void;
   /** It failed or was canceled. */
-  gone: () => void;
+  canceled: () => void;
 }
 
 /** Maximum number of buffered keys. */
-const MOST = 500;
+const MAX_KEYS = 500;
 /** Buffered keys other than characters. */
-const KEYS = ["Backspace", "Enter", "Tab", "ArrowDown", "ArrowUp"];
+const BUFFERED_KEYS = ["Backspace", "Enter", "Tab", "ArrowDown", "ArrowUp"];
 
 /** Loading components, newest last. */
 const coming: { cancel: () => void }[] = [];
@@ -30,20 +30,20 @@ export function bufferTyping(cancel: () => void): TypingBuffer {
     origin = document.activeElement;
     window.addEventListener("keydown", keep, { capture: true });
   }
-  const one = { cancel };
-  coming.push(one);
+  const buffer = { cancel };
+  coming.push(buffer);
   let isOver = false;
-  const end = async (isHere: boolean) => {
+  const end = async (isReady: boolean) => {
     if (isOver) return;
     isOver = true;
     // Wait until nested loads are known.
-    if (isHere) await tick();
+    if (isReady) await tick();
     // A nested load takes over the buffer.
-    if (isHere && coming.at(-1) === one) await typeKept();
-    coming.splice(coming.indexOf(one), 1);
+    if (isReady && coming.at(-1) === buffer) await typeKept();
+    coming.splice(coming.indexOf(buffer), 1);
     if (!coming.length) window.removeEventListener("keydown", keep, { capture: true });
   };
-  return { here: () => void end(true), gone: () => void end(false) };
+  return { ready: () => void end(true), canceled: () => void end(false) };
 }
 
 function keep(event: KeyboardEvent): void {
@@ -57,9 +57,9 @@ function keep(event: KeyboardEvent): void {
     return;
   }
   if (key === "Escape") coming.at(-1)?.cancel();
-  else if (key.length > 1 && !KEYS.includes(key)) return;
+  else if (key.length > 1 && !BUFFERED_KEYS.includes(key)) return;
   // The shortcut's key may still be held down.
-  else if (!event.repeat && pending.length < MOST) pending.push(key);
+  else if (!event.repeat && pending.length < MAX_KEYS) pending.push(key);
   event.preventDefault();
   event.stopPropagation();
 }

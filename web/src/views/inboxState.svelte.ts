@@ -2,11 +2,18 @@
 
 import type { ConversationKey } from "../data/conversations";
 import { EVERYTHING, type InboxFilter, type InboxOrder } from "../data/inbox";
-import { LocalSetting } from "../live/storage.svelte";
+import { BOTS } from "../data/inboxGroups";
+import { LocalSetting, LocalSettingSet } from "../live/storage.svelte";
 
 class InboxState {
   /** Stored in this browser. */
   readonly order = new LocalSetting<InboxOrder>("inbox-order", "unread");
+
+  /** Folded groups, and whether conversations of bots are a group; in this browser, too. */
+  readonly folded = new LocalSettingSet("inbox-folded", [BOTS]);
+  readonly bots = new LocalSetting("inbox-bots", false);
+  /** Keys of selected conversations. */
+  chosen = $state.raw<ReadonlySet<ConversationKey>>(new Set());
 
   filter = $state.raw<InboxFilter>(EVERYTHING);
   text = $state("");

@@ -15,10 +15,10 @@ export interface ScheduledEdit {
 class ScheduledEditing {
   current = $state.raw<ScheduledEdit | null>(null);
 
-  begin(one: ScheduledMessage): void {
-    const composition = new Composition(one.content);
+  begin(message: ScheduledMessage): void {
+    const composition = new Composition(message.content);
     const before = composition.content;
-    this.current = { one, composition, before, at: one.scheduled_delivery_timestamp };
+    this.current = { one: message, composition, before, at: message.scheduled_delivery_timestamp };
   }
 
   resume(edit: ScheduledEdit): void {
@@ -30,8 +30,8 @@ class ScheduledEditing {
   }
 }
 
-export function isUnsaved({ one, composition, before, at }: ScheduledEdit): boolean {
-  return composition.content !== before || at !== one.scheduled_delivery_timestamp;
+export function isUnsaved({ one: message, composition, before, at }: ScheduledEdit): boolean {
+  return composition.content !== before || at !== message.scheduled_delivery_timestamp;
 }
 
 export const scheduledEdit = new ScheduledEditing();

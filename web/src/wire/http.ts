@@ -1,6 +1,9 @@
 /** Requests to `/api/v1`, authenticated by the session cookie. */
 
-export type Parameters = Record<string, unknown>;
+import { encoded, unsafeHeaders, type Parameters } from "./early";
+
+export type { Parameters };
+
 type Method = "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
 
 /** An error response: code, message, and further fields. */
@@ -44,30 +47,6 @@ export function errorMessage(error: unknown): string {
   return error instanceof Error && error.message ? error.message : String(error);
 }
 
-function encoded(parameters: Parameters): URLSearchParams {
-  const form = new URLSearchParams();
-  for (const [name, value] of Object.entries(parameters)) {
-    if (value === undefined) continue;
-    form.set(name, typeof value === "string" ? value : JSON.stringify(value));
-  }
-  return form;
-}
-
-/** The CSRF token, which scripts of other origins can't read. */
-export function csrfToken(): string {
-  // With HTTPS, the cookie has a prefix; one without it is outdated.
-  for (const name of ["__Host-tertulia_csrf", "tertulia_csrf"]) {
-    const found = document.cookie.match(new RegExp(`(?:^|;\\s*)${name}=([^;]*)`));
-    if (found?.[1]) return decodeURIComponent(found[1]);
-  }
-  return "";
-}
-
-/** Headers of unsafe requests. */
-function unsafeHeaders(): Record<string, string> {
-  return { "X-CSRF-Token": csrfToken() };
-}
-
 const POSITION = "Tertulia-Position";
 
 /** Replication position of the newest response: nodes that are behind must not respond. */
@@ -102,28 +81,34 @@ export function onPasswordRequired(call: (proofs: string[]) => Promise<boolean>)
 const KEPT_ALIVE = 60_000;
 
 /** Longest automatic wait when rate limited, in seconds. */
-const PATIENCE = 10;
+const MAX_RETRY_AFTER = 10;
 
 /** Send a request. Strings are sent as they are, other values as JSON, and `undefined` is omitted.
- * Short rate limits are waited out. Throws Refused, Unreachable, and an AbortError from
- * `signal`. */
+ * Short rate limits are waited out. `begun`: the same request, already sent. Throws ApiError,
+ * NetworkError, and an AbortError from `signal`. */
 export async function request<Answer>(
   method: Method,
   path: string,
   parameters: Parameters = {},
   signal?: AbortSignal,
+  begun?: Promise<Response>,
 ): Promise<Answer> {
   const form = encoded(parameters);
   const query = method === "GET" && form.size ? `?${form}` : "";
-  const how: RequestInit = { method, credentials: "same-origin", signal: signal ?? null };
-  how.headers = positionHeaders();
+  const init: RequestInit = { method, credentials: "same-origin", signal: signal ?? null };
+  init.headers = positionHeaders();
   if (method !== "GET") {
-    how.headers = { ...how.headers, ...unsafeHeaders() };
-    how.body = form;
+    init.headers = { ...init.headers, ...unsafeHeaders() };
+    init.body = form;
     // Let short requests outlive the page.
-    how.keepalive = document.visibilityState === "hidden" && String(form).length < KEPT_ALIVE;
+    init.keepalive = document.visibilityState === "hidden" && String(form).length < KEPT_ALIVE;
   }
-  return answered<Answer>(() => fetch(`/api/v1${path}${query}`, how), signal);
+  const ask = () => {
+    const first = begun;
+    begun = undefined;
+    return first ?? fetch(`/api/v1${path}${query}`, init);
+  };
+  return answered<Answer>(ask, signal);
 }
 
 /** Upload a file as a form. */
@@ -161,7 +146,7 @@ async function answered<Answer>(
         throw error;
       }
       const wait = error instanceof ApiError && error.status === 429 ? error.retryAfter : undefined;
-      if (wait === undefined || wait > PATIENCE) throw error;
+      if (wait === undefined || wait > MAX_RETRY_AFTER) throw error;
       await pause(wait, signal);
     }
   }
@@ -206,8 +191,11 @@ async function answeredAtOnce<Answer>(pending: Promise<Response>): Promise<Answe
 
 export const get = <Answer>(path: string, parameters?: Parameters, signal?: AbortSignal) =>
   request<Answer>("GET", path, parameters, signal);
-export const post = <Answer = unknown>(path: string, parameters?: Parameters) =>
-  request<Answer>("POST", path, parameters);
+export const post = <Answer = unknown>(
+  path: string,
+  parameters?: Parameters,
+  begun?: Promise<Response>,
+) => request<Answer>("POST", path, parameters, undefined, begun);
 export const patch = <Answer = unknown>(path: string, parameters?: Parameters) =>
   request<Answer>("PATCH", path, parameters);
 export const put = <Answer = unknown>(path: string, parameters?: Parameters) =>

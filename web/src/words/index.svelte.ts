@@ -40,8 +40,29 @@ class Texts {
   get manage() {
     return this.#part("manage");
   }
+  get catchUp() {
+    return this.#part("catchUp");
+  }
+  get status() {
+    return this.#part("status");
+  }
+  get voice() {
+    return this.#part("voice");
+  }
   get visit() {
     return this.#part("visit");
+  }
+  get files() {
+    return this.#part("files");
+  }
+  get inbox() {
+    return this.#part("inbox");
+  }
+  get keys() {
+    return this.#part("keys");
+  }
+  get later() {
+    return this.#part("later");
   }
 
   #part<Name extends Part>(name: Name): LaterWords[Name] {
@@ -91,13 +112,13 @@ class Texts {
   }
 }
 
-function namesOf(parts: Partial<LaterWords>): Part[] {
-  return Object.keys(parts) as Part[];
+function namesOf(texts: Partial<LaterWords>): Part[] {
+  return Object.keys(texts) as Part[];
 }
 
 async function fetched(from: Language, parts: Part[]): Promise<Partial<LaterWords>> {
-  const found = await Promise.all(parts.map(async (name) => [name, await from.later[name]()]));
-  return Object.fromEntries(found) as Partial<LaterWords>;
+  const loaded = await Promise.all(parts.map(async (name) => [name, await from.later[name]()]));
+  return Object.fromEntries(loaded) as Partial<LaterWords>;
 }
 
 export const words = new Texts();

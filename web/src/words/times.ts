@@ -44,6 +44,6 @@ export function fullMoment(at: number, hour12: boolean): string {
   }).format(at * 1000);
 }
 
-function form(how: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
-  return dateFormat(words.language, how);
+function form(options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
+  return dateFormat(words.language, options);
 }

@@ -9,13 +9,13 @@ type Leaf = string | ((given: Record<string, unknown>) => string);
 
 /** Every text by its path, such as `shell.search.title`. */
 function texts(words: object, path = ""): Map<string, Leaf> {
-  const found = new Map<string, Leaf>();
+  const leaves = new Map<string, Leaf>();
   for (const [name, value] of Object.entries(words) as [string, Leaf | object][]) {
-    const here = path ? `${path}.${name}` : name;
-    if (typeof value === "object") for (const one of texts(value, here)) found.set(...one);
-    else found.set(here, value);
+    const key = path ? `${path}.${name}` : name;
+    if (typeof value === "object") for (const text of texts(value, key)) leaves.set(...text);
+    else leaves.set(key, value);
   }
-  return found;
+  return leaves;
 }
 
 const english = texts(await whole("en"));
@@ -42,10 +42,10 @@ it("a text uses the number's plural form", async () => {
 
 describe("mistakes", () => {
   const of = (text: string) => leaves({ text, count: "{count, plural, other {#}}" }, "part");
-  const found = (text: string) => mistakes("ja", of("{name} of {place}"), of(text));
+  const problems = (text: string) => mistakes("ja", of("{name} of {place}"), of(text));
 
   it("aren't reported for a complete translation", () => {
-    expect(found("{place}: {name}")).toEqual([]);
+    expect(problems("{place}: {name}")).toEqual([]);
   });
 
   it.each([
@@ -55,7 +55,7 @@ describe("mistakes", () => {
     ["{name", "ja: part.text: EXPECT_ARGUMENT_CLOSING_BRACE"],
     ["{place, date} {name}", "ja: part.text: only {name} and {count, plural, …} are supported"],
   ])("%s", (text, mistake) => {
-    expect(found(text)).toEqual([mistake]);
+    expect(problems(text)).toEqual([mistake]);
   });
 
   it("include missing and unknown texts", () => {

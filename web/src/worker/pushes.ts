@@ -88,10 +88,11 @@ async function take(payload: MessagePush | ReadPush | TestPush): Promise<void> {
 async function showAndClose(payload: MessagePush | ReadPush): Promise<void> {
   const open = new Set(payload.open);
   const shown = await self.registration.getNotifications();
-  for (const note of shown) {
-    const isOver = note.tag !== "test" && note.tag !== "" && !open.has(note.tag);
+  for (const notification of shown) {
+    const isOver =
+      notification.tag !== "test" && notification.tag !== "" && !open.has(notification.tag);
     // The list is limited to 20 tags.
-    if (isOver && (open.size < 20 || note.tag === payload.tag)) note.close();
+    if (isOver && (open.size < 20 || notification.tag === payload.tag)) notification.close();
   }
   if (payload.type === "read" || (await isLookedAt())) return;
   const { words } = payload;
@@ -108,9 +109,9 @@ async function showAndClose(payload: MessagePush | ReadPush): Promise<void> {
   });
 }
 
-function show(title: string, how: WithActions): Promise<void> {
+function show(title: string, options: WithActions): Promise<void> {
   const { registration } = self;
-  return registration.showNotification(title || registration.scope, { icon: ICON, ...how });
+  return registration.showNotification(title || registration.scope, { icon: ICON, ...options });
 }
 
 /** Whether a window is focused, which notifies by itself. Browsers that require a visible
@@ -119,7 +120,7 @@ async function isLookedAt(): Promise<boolean> {
   const { userAgent } = self.navigator;
   if (/AppleWebKit/.test(userAgent) && !/Chrom/.test(userAgent)) return false;
   const windows = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
-  return windows.some((one) => one.focused);
+  return windows.some((window) => window.focused);
 }
 
 async function setBadge(count: number): Promise<void> {
@@ -130,8 +131,8 @@ async function setBadge(count: number): Promise<void> {
   }
 }
 
-async function clicked(note: Notification, action: string, reply: string): Promise<void> {
-  const payload = note.data as MessagePush | TestPush | null;
+async function clicked(notification: Notification, action: string, reply: string): Promise<void> {
+  const payload = notification.data as MessagePush | TestPush | null;
   if (payload?.type !== "message") {
     await open(payload?.url ?? "/");
   } else if (action === READ) {
@@ -180,8 +181,8 @@ async function callApi(path: string, parameters: Record<string, string>): Promis
 async function csrfToken(): Promise<string> {
   const { cookieStore } = self as unknown as { cookieStore?: Cookies };
   for (const name of ["__Host-tertulia_csrf", "tertulia_csrf"]) {
-    const found = await cookieStore?.get(name);
-    if (found) return decodeURIComponent(found.value);
+    const cookie = await cookieStore?.get(name);
+    if (cookie) return decodeURIComponent(cookie.value);
   }
   return "";
 }
@@ -189,7 +190,7 @@ async function csrfToken(): Promise<string> {
 /** Focus a window and navigate, or open a new one. */
 async function open(url: string): Promise<void> {
   const windows = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
-  const clients = windows.find((one) => new URL(one.url).pathname === "/");
+  const clients = windows.find((window) => new URL(window.url).pathname === "/");
   if (!clients) {
     await self.clients.openWindow(url);
     return;

@@ -17,7 +17,7 @@ export function watchVersion(newer: () => void): Watch {
   let last = Date.now();
   let registration: ServiceWorkerRegistration | undefined;
 
-  const tell = () => {
+  const announce = () => {
     if (!isAnnounced) newer();
     isAnnounced = true;
   };
@@ -29,7 +29,8 @@ export function watchVersion(newer: () => void): Watch {
 
   // A chunk failed to load: either a new version replaced it, or the client is offline, which the
   // offline bar shows.
-  const missed = () => void isReplaced().then((replaced) => replaced && !signal.aborted && tell());
+  const missed = () =>
+    void isReplaced().then((replaced) => replaced && !signal.aborted && announce());
   window.addEventListener("vite:preloadError", missed, { signal });
 
   const container = import.meta.env.PROD ? navigator.serviceWorker : undefined;
@@ -37,7 +38,7 @@ export function watchVersion(newer: () => void): Watch {
     let { controller } = container;
     const changed = () => {
       // The first worker isn't an update.
-      if (controller) tell();
+      if (controller) announce();
       ({ controller } = container);
     };
     container.addEventListener("controllerchange", changed, { signal });
@@ -57,10 +58,10 @@ export function watchVersion(newer: () => void): Watch {
 
 /** Whether the server's page loads another version than this. */
 async function isReplaced(): Promise<boolean> {
-  const begun = document.querySelector('script[type="module"][src]')?.getAttribute("src");
+  const script = document.querySelector('script[type="module"][src]')?.getAttribute("src");
   try {
     const page = await fetch("/", { cache: "no-store" });
-    return Boolean(begun) && page.ok && !page.redirected && !(await page.text()).includes(begun!);
+    return Boolean(script) && page.ok && !page.redirected && !(await page.text()).includes(script!);
   } catch {
     return false;
   }

@@ -1,5 +1,5 @@
 /** The service worker: caches the client's files, so that it starts fast and offline, and shows
- * push notifications (`pushes.ts`). Messages are stored by `live/keeping.ts` instead. The page
+ * push notifications (`pushes.ts`). Messages are stored by `live/offlineStore.ts` instead. The page
  * itself comes from the network first, since a new version names new files and signed-out users
  * are redirected to sign-in; the cached page is used only if the server doesn't respond. */
 /// <reference lib="webworker" />
@@ -15,11 +15,11 @@ const PREFIX = "tertulia-";
 const CACHE = PREFIX + __MARK__;
 const PAGE = "/app/";
 const ASSETS = "/app/assets/";
-/** Same as in `live/forgetting.ts`: a shared import would become a chunk, which workers can't
+/** Same as in `live/storage.svelte.ts`: a shared import would become a chunk, which workers can't
  * load. */
-const READING = "tertulia-offline";
+const OFFLINE_CACHE = "tertulia-offline";
 /** How long to wait for the page before the cached one is used, in ms. */
-const PATIENCE = 2500;
+const PAGE_TIMEOUT = 2500;
 
 self.addEventListener("install", (event) => {
   event.waitUntil(install());
@@ -58,11 +58,11 @@ async function activate(): Promise<void> {
 
 async function page(request: Request): Promise<Response> {
   const kept = async () => (await caches.match(PAGE, { cacheName: CACHE })) ?? Response.error();
-  const late = new Promise<null>((resolve) => setTimeout(() => resolve(null), PATIENCE));
-  const asked = fetch(request).catch(() => null);
-  const answer = await Promise.race([asked, late]);
+  const late = new Promise<null>((resolve) => setTimeout(() => resolve(null), PAGE_TIMEOUT));
+  const response = fetch(request).catch(() => null);
+  const answer = await Promise.race([response, late]);
   // Signed out: delete the offline data.
-  if (answer?.type === "opaqueredirect") indexedDB.deleteDatabase(READING);
+  if (answer?.type === "opaqueredirect") indexedDB.deleteDatabase(OFFLINE_CACHE);
   // Responses of a proxy while the server restarts.
   return answer && ![502, 503, 504].includes(answer.status) ? answer : kept();
 }

@@ -36,7 +36,7 @@ from tertulia.wire.protocol.load import Load
 logger = logging.getLogger("tertulia.serving")
 
 LOOK_SECONDS: Final = 10.0
-"""The interval between checks whether the certificate's files changed."""
+"""The interval, in seconds, between checks whether the certificate's files changed."""
 
 _Stamp = tuple[tuple[int, int, int], ...]
 
@@ -46,17 +46,18 @@ class Certificates:
 
     def __init__(self, certificate: str, key: str) -> None:
         """Load PEM files: the certificate chain, and its key, or an empty path if that is in the
-        same file. Raises ConfigError if they are invalid."""
+        same file. Raise ConfigError if they are invalid."""
         self._certificate = certificate
         self._key = key
         self._seen = self._stamp()
         self.expires_at: float | None = None
-        """When the certificate expires, in UNIX seconds."""
+        """The time when the certificate expires, in UNIX seconds."""
         self.context = self._loaded()
 
     def refresh(self, *, is_told: bool = False) -> None:
-        """Reload the files if they changed or the operator asks (`is_told`). If they are invalid,
-        log that and keep the previous ones. This reads files: don't call it on the event loop."""
+        """Reload the files if they changed or the operator asks (`is_told`). If they're invalid,
+        log that and keep the previous ones. This reads files, so don't call it on the event
+        loop."""
         seen = self._stamp()
         if seen == self._seen and not is_told:
             return
@@ -102,7 +103,7 @@ class Certificates:
                 "Setting tls_key: the key is encrypted with a password. Use a key without a"
                 " password."
             ) from None
-        except OSError as error:  # It was taken away just now.
+        except OSError as error:  # It was just removed.
             raise ConfigError(
                 f"Setting tls_cert: can't read {self._certificate}: {error.strerror}."
             ) from None
@@ -115,10 +116,10 @@ def _expiry(certificate: str) -> float | None:
     from cryptography import x509  # Imported here: only servers with TLS need it.
 
     try:
-        found = x509.load_pem_x509_certificate(Path(certificate).read_bytes())
+        loaded = x509.load_pem_x509_certificate(Path(certificate).read_bytes())
     except (OSError, ValueError):  # OpenSSL, which decides, could use it.
         return None
-    return found.not_valid_after_utc.timestamp()
+    return loaded.not_valid_after_utc.timestamp()
 
 
 class _Encrypted(Exception):
@@ -134,17 +135,18 @@ def _reason(error: ssl.SSLError) -> str:
 
 
 KEEP_ALIVE_SECONDS: Final = 75
-"""How long an idle connection is kept open: longer than proxies do, which might otherwise send a
-request just when it is closed."""
+"""The number of seconds for which an idle connection is kept open. It's longer than proxies keep
+it, so that they don't send a request just when it's closed."""
 FAREWELL_SECONDS: Final = 1
-"""How long clients may take to close connections on which nothing is left to send."""
+"""The number of seconds that clients have to close connections on which nothing is left to send."""
 GRACE_SECONDS: Final = 10
-"""How long requests may take after the server was told to stop."""
+"""The number of seconds that requests have after the server was told to stop."""
 LEAVING_SECONDS: Final = 60
 """The same for a worker that is replaced, which nobody waits for."""
 LINGER_SECONDS: Final = 5.0
-"""How long a worker that is replaced keeps idle connections. Their next request is answered, and
-the client told to reconnect. Closing them immediately could lose requests in transit."""
+"""The number of seconds for which a replaced worker keeps idle connections. Their next request
+is answered, and the client told to reconnect. Closing them immediately could lose requests in
+transit."""
 
 
 class Server(uvicorn.Server):
@@ -166,9 +168,9 @@ class Server(uvicorn.Server):
         certificates: Certificates | None = None,
         shared: tuple[Control, Counts] | None = None,
     ) -> None:
-        """`ready` is called with the server's address when it serves requests. `certificates`
-        enables TLS. A worker has `shared`: its connection to the supervisor, and the workers'
-        connection counts."""
+        """Create the server. `ready` is called with the server's address when it serves requests.
+        `certificates` enables TLS. A worker has `shared`: its connection to the supervisor, and the
+        workers' connection counts."""
         self._connections = Connections(limits)
         load = Load(settings.longest_wait_ms / 1000)
         is_at_path = path_of(listener) is not None
@@ -229,8 +231,8 @@ class Server(uvicorn.Server):
         self._ready(self.address)
         node = self._house.node
         if node is not None and node.lifecycle.is_draining:
-            # The node began to drain before this server could hear of it. (Not immediately: uvicorn
-            # doesn't shut down if it is stopped during startup.)
+            # The node began to drain before this server was listening. (Not immediately, because
+            # uvicorn doesn't shut down if it is stopped during startup.)
             self._loop.call_soon(self._leave)
 
     @property
@@ -288,7 +290,7 @@ class Server(uvicorn.Server):
             await asyncio.to_thread(certificates.refresh)
 
     def _reload(self) -> None:
-        """Reload what is read from files, because the operator asks."""
+        """Reload files, because the operator asks."""
         if self._certificates is None or self._loop is None:
             logger.info("no certificate to reload; settings are only read at startup")
             return
@@ -322,13 +324,13 @@ class Server(uvicorn.Server):
         self._drain()
 
     def _stop_with_all(self) -> None:
-        """Stop, because all workers do."""
+        """Stop, because all workers stop."""
         self._is_replaced = False
         self._drain()
 
     def _drain(self) -> None:
         if self._connections.is_leaving and not self._pause:
-            self._end()  # It has begun to, with a pause.
+            self._end()  # It's already stopping, with a pause.
         elif self._house.node is None:
             self._leave()
         else:
@@ -371,13 +373,14 @@ class Server(uvicorn.Server):
         if self._is_replaced:
             self.config.timeout_graceful_shutdown = LEAVING_SECONDS
             await self._linger()
+        else:
+            self._connections.is_stopping = True
         farewell = asyncio.get_running_loop().call_later(FAREWELL_SECONDS, self._end_silent)
         await super().shutdown(sockets)
         farewell.cancel()
 
     def _end_silent(self) -> None:
-        """End the connections that are closed except for the client's answer, which TLS waits
-        for."""
+        """End connections that are closed except for the client's reply, which TLS waits for."""
         for connection in list(self.server_state.connections):
             if (
                 isinstance(connection, TertuliaHttp)

@@ -1,4 +1,4 @@
-"""The socket that a server listens on (of an address, of a path, or passed by systemd), and
+"""The socket that a server listens on (for an address or a path, or passed by systemd), and
 accepting its connections."""
 
 import asyncio
@@ -20,23 +20,23 @@ from tertulia.wire.protocol.connections import TlsHandshake, TlsHandshakes
 _FIRST_PASSED: Final = 3
 """The file descriptor of the first socket that systemd passes."""
 _LONGEST_PATH: Final = 107
-"""The length limit, in bytes, of a socket's path."""
+"""The most bytes of a socket's path."""
 _BACKLOG: Final = 2048
 _LOOK_SECONDS: Final = 5.0
-"""How long the server at a socket's path may take to accept a connection."""
+"""The number of seconds that the server at a socket's path has to accept a connection."""
 
 
 class CannotListen(Exception):
-    """The server can't listen on the address. `str(error)` explains why."""
+    """The server can't listen on the address. `str(error)` is the reason."""
 
 
 @contextlib.contextmanager
 def opened(
     settings: Config, environment: MutableMapping[str, str]
 ) -> Iterator[tuple[socket.socket, str | None]]:
-    """Yield the socket, and its path if it is created here and deleted afterwards. It is the one
-    that systemd passed (and whose variables are removed from the environment), or the one for the
-    settings' path or address. Raises CannotListen."""
+    """Yield the socket, and its path if it's created here and deleted afterwards. The socket is the
+    one that systemd passed (and whose variables are removed from the environment), or one for the
+    settings' path or address. Raise CannotListen."""
     socket_path = None
     listener = _passed(environment)
     if listener is None and settings.unix_socket:
@@ -107,7 +107,8 @@ def _at_path(path: str, mode: int) -> socket.socket:
 
 
 def _clear(path: str) -> None:
-    """Delete the socket of a killed server. Raises CannotListen for anything else."""
+    """Delete the socket of a killed server. Raise CannotListen if another file or server is at the
+    path."""
     try:
         status = os.lstat(path)
     except FileNotFoundError:
@@ -158,7 +159,7 @@ def address_of(listener: socket.socket, *, is_secure: bool = False) -> str:
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """Return a socket that is bound but doesn't listen yet. Raises CannotListen."""
+    """Return a socket that is bound but doesn't listen yet. Raise CannotListen."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -194,20 +195,20 @@ def _cannot_bind(host: str, port: int, error: OSError) -> CannotListen:
 
 logger = logging.getLogger("tertulia.http")
 
-AT_ONCE: Final = 4
-"""Connections that are accepted before other workers get a chance."""
+BATCH_SIZE: Final = 4
+"""The number of connections that are accepted before other workers get a chance."""
 _YIELD_SECONDS: Final = 0.005
-"""How long other workers may go first."""
+"""The number of seconds for which other workers can go first."""
 _AGREE_SECONDS: Final = 2.0
-"""How long a stopping server waits for TLS handshakes."""
+"""The number of seconds for which a stopping server waits for TLS handshakes."""
 _TROUBLE_SECONDS: Final = 1.0
-"""The pause after accepting failed, for lack of file descriptors."""
+"""The pause in seconds after accepting failed, for lack of file descriptors."""
 
 
 def has_more(connections: int, least: int | None) -> bool:
-    """Return whether a worker with `own` connections has too many compared to the `least` of
+    """Whether a worker with `connections` connections has too many compared to the `least` of
     another."""
-    return least is not None and connections - least > AT_ONCE + least // 32
+    return least is not None and connections - least > BATCH_SIZE + least // 32
 
 
 class Acceptor:
@@ -221,8 +222,8 @@ class Acceptor:
         connections: Callable[[], int],
         handshakes: TlsHandshakes | None = None,
     ) -> None:
-        """`connections` returns this worker's number of connections. `counts` shares it with other
-        workers. With `handshakes`, TLS is used."""
+        """Create an acceptor. `connections` returns this worker's number of connections. `counts`
+        shares it with other workers. With `handshakes`, TLS is used."""
         self._listener = listener
         self._counts = counts
         self._protocol = protocol
@@ -234,7 +235,7 @@ class Acceptor:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Start accepting. Raises OSError if the socket can't listen."""
+        """Start accepting. Raise OSError if the socket can't listen."""
         self._listener.listen(2048)
         self._listener.setblocking(False)
         self.tell()
@@ -249,7 +250,9 @@ class Acceptor:
     @property
     def _own(self) -> int:
         if self._handshakes is not None:
-            return self._connections()  # Among which are those that are not agreed yet.
+            return (
+                self._connections()
+            )  # These include connections whose TLS handshake isn't finished.
         return self._connections() + len(self._opening)
 
     def _resume(self) -> None:
@@ -273,7 +276,7 @@ class Acceptor:
         self._accept()
 
     def _accept(self) -> None:
-        for _ in range(AT_ONCE):
+        for _ in range(BATCH_SIZE):
             try:
                 connection, address = self._listener.accept()
             except (BlockingIOError, ConnectionAbortedError):

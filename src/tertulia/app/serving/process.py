@@ -36,7 +36,8 @@ from tertulia.app.serving.worker import (
 )
 
 _LONGEST_PATH: Final = 70
-"""The length limit of the directory of the workers' sockets, whose addresses have 100 bytes."""
+"""The most bytes of the path of the workers' sockets' directory. The sockets' addresses have 100
+bytes."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,9 +45,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     workers: int
     command: Sequence[str]
-    """Starts a worker."""
+    """The command that starts a worker."""
     installation: str
-    """The same text for the same database and data directory."""
+    """A text that is the same for the same database and data directory."""
     python_path: str | None
     """The workers' PYTHONPATH."""
     listener: int
@@ -104,7 +105,7 @@ class _Process:
         self._tell(STOP)
 
     def _tell(self, what: bytes) -> None:
-        with contextlib.suppress(OSError):  # It has just ended.
+        with contextlib.suppress(OSError):  # The process has just ended.
             self.control.send(what)
 
     def kill(self) -> None:
@@ -154,18 +155,18 @@ class _Group:
             signal.signal(number, self._on_signal)
 
     def run(self) -> int:
-        """Serve until the end. Returns the exit code."""
-        place = tempfile.mkdtemp(prefix="tertulia-")
-        if len(place) > _LONGEST_PATH:
-            os.rmdir(place)
-            place = tempfile.mkdtemp(prefix="tertulia-", dir="/tmp")
-        self._bus = place
+        """Serve until the end. Return the exit code."""
+        directory = tempfile.mkdtemp(prefix="tertulia-")
+        if len(directory) > _LONGEST_PATH:
+            os.rmdir(directory)
+            directory = tempfile.mkdtemp(prefix="tertulia-", dir="/tmp")
+        self._bus = directory
         try:
             return self._run()
         except _Killed as killed:
             return 128 + killed.signal
         finally:
-            shutil.rmtree(place, ignore_errors=True)
+            shutil.rmtree(directory, ignore_errors=True)
             if self._plan.path is not None:
                 with contextlib.suppress(OSError):
                     os.unlink(self._plan.path)
@@ -212,7 +213,7 @@ class _Group:
                 plan.command,
                 stdin=subprocess.DEVNULL,
                 env=self._environment(place),
-                pass_fds=[one for one in inherited if one is not None],
+                pass_fds=[fd for fd in inherited if fd is not None],
                 # Keys pressed in a terminal only signal the supervisor.
                 start_new_session=True,
             )
@@ -260,7 +261,7 @@ class _Group:
             code = process.popen.poll()
             if code is not None:
                 if process.control.fileno() >= 0:
-                    self._hear(supervisor, process)  # Its last words.
+                    self._hear(supervisor, process)  # Read its last reports.
                 self._processes.remove(process)
                 supervisor.ended(process, code, time.monotonic())
 

@@ -1,7 +1,5 @@
-"""The decisions of the supervisor: when workers are started, replaced or given up.
-
-It does nothing itself and has no clock: `process` reports events and carries out decisions.
-"""
+"""The decisions of the supervisor: when to start, replace, or give up workers. It does nothing
+itself and has no clock: `process` reports events and carries out decisions."""
 
 import logging
 from collections.abc import Callable
@@ -10,23 +8,25 @@ from typing import Final, Protocol
 logger = logging.getLogger("tertulia.serving")
 
 STEADY_SECONDS: Final = 60.0
-"""A worker that ends sooner counts as a failure, like one that doesn't become ready."""
+"""A worker that ends before this many seconds counts as a failure, like one that doesn't become
+ready."""
 PAUSES: Final = (0.0, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 """The pauses, in seconds, before restarts after failures in a row. The last one repeats."""
 FAILED_STARTS: Final = 5
-"""After this number of failed starts in a row, without a ready worker, the server gives up."""
+"""The number of failed starts in a row, without a ready worker, after which the server gives up."""
 STOP_SECONDS: Final = 100.0
-"""A stopping worker is killed after this time, plus what its settings allow."""
+"""The number of seconds after which a stopping worker is killed, plus the time that its settings
+allow."""
 START_SECONDS: Final = 1800.0
-"""A worker that isn't ready after this time is killed. (Opening a large organization takes seconds;
-migrating one may take minutes.)"""
+"""The number of seconds after which a worker that isn't ready is killed. (Opening a large
+organization takes seconds; migrating one may take minutes.)"""
 LOOK_SECONDS: Final = 10.0
-"""The interval between checks for hanging workers."""
+"""The interval, in seconds, between checks for hanging workers."""
 LOOKS: Final = 6
-"""The number of checks without progress after which a worker is killed. (It may hold what the
+"""The number of checks without progress after which a worker is killed. (It may hold locks that the
 others need. Counting checks instead of time tolerates a suspended machine.)"""
 FAILED: Final = 1
-"""The exit code of a server that gives up, unless a worker's says more."""
+"""The exit code of a server that gives up, unless a worker's exit code is more specific."""
 
 
 class WorkerProcess(Protocol):
@@ -37,7 +37,7 @@ class WorkerProcess(Protocol):
 
     @property
     def beat(self) -> float | None:
-        """A number that keeps changing while the worker makes progress; None if it reports none."""
+        """A number that changes as long as the worker makes progress; None if it reports none."""
 
     def leave(self) -> None:
         """Finish the work in progress and exit: others take over."""
@@ -57,11 +57,12 @@ class _WorkerState:
         self.number = number
         self.began = began
         self.text = ""
-        """The message to print when all workers have the same; empty until it is ready."""
+        """The message to print when all workers have the same one; empty until the worker is
+        ready."""
         self.is_ending = False
         """Whether it was told to exit, or reported that it does."""
         self.killed_at = began + START_SECONDS
-        """When it is killed unless it is ready by then, or has exited if told to."""
+        """The time when it's killed unless it's ready by then, or, if told to exit, has exited."""
         self.beat: float | None = None
         self.looks = 0
         """The number of checks in a row with the same beat."""
@@ -78,7 +79,7 @@ class _Slot:
         self.life: _WorkerState | None = None
         self.failures = 0
         self.start_at: float | None = None
-        """When the next worker is started; None while there is one."""
+        """The time when the next worker is started; None while there is one."""
 
 
 class WorkerSupervisor:
@@ -86,25 +87,25 @@ class WorkerSupervisor:
 
     def __init__(
         self,
-        places: int,
+        slots: int,
         start: Callable[[int], WorkerProcess],
         say: Callable[[str], None],
         *,
         now: float,
         stop_seconds: float = STOP_SECONDS,
     ) -> None:
-        """`start` starts a worker with this number (raises OSError), `say` prints a message. A
-        worker that doesn't stop is killed after `stop_seconds`."""
+        """Create the supervisor. `start` starts a worker with this number (raises OSError), and
+        `say` prints a message. A worker that doesn't stop is killed after `stop_seconds`."""
         self.exit_code: int | None = None
         """The server's exit code; None while it runs."""
         self._start = start
         self._say = say
         self._stop_seconds = stop_seconds
-        self._places = [_Slot() for _ in range(places)]
+        self._slots = [_Slot() for _ in range(slots)]
         self._lives: dict[WorkerProcess, _WorkerState] = {}
         self._to_replace: list[int] = []
         self._successor: _WorkerState | None = None
-        """Replaces the worker with the same number when it is ready."""
+        """The worker that replaces the one with the same number when it's ready."""
         self._leaving: _WorkerState | None = None
         """The worker that was replaced and is exiting; the next replacement waits for it."""
         self._failed_starts = 0
@@ -114,7 +115,7 @@ class WorkerSupervisor:
         self._said = ""
         self._stops = False
         self._code = 0
-        for number in range(places):
+        for number in range(slots):
             self._begin(number, now)
 
     # Events
@@ -130,7 +131,7 @@ class WorkerSupervisor:
         life.text = text
         if life is self._successor and not life.is_ending:
             self._take_over(life, now)
-        current = [place.life for place in self._places]
+        current = [slot.life for slot in self._slots]
         if text != self._said and all(
             worker_state is not None and worker_state.text == text for worker_state in current
         ):
@@ -140,8 +141,8 @@ class WorkerSupervisor:
 
     def _take_over(self, life: _WorkerState, now: float) -> None:
         self._successor = None
-        place = self._places[life.number]
-        before, place.life, place.start_at = place.life, life, None
+        slot = self._slots[life.number]
+        before, slot.life, slot.start_at = slot.life, life, None
         if before is None:
             self._replace_next(now)
         else:
@@ -168,7 +169,7 @@ class WorkerSupervisor:
         elif life.is_ending:
             if code != 0:
                 logger.warning("a worker exited with an error", extra=_fields(life, code=code))
-            if life is self._successor:  # It was told to before it was ready.
+            if life is self._successor:  # It was told to exit before it was ready.
                 self._lose_successor(now)
         else:
             self._died(life, code, now)
@@ -197,12 +198,12 @@ class WorkerSupervisor:
         """Handle the loss of a successor."""
         if self._successor is None:
             return
-        place = self._places[self._successor.number]
+        slot = self._slots[self._successor.number]
         self._successor = None
         self._to_replace.clear()
         logger.error("the workers weren't replaced; the previous ones keep serving")
-        if place.life is None:
-            self._fail(place, now)
+        if slot.life is None:
+            self._fail(slot, now)
 
     # Commands
 
@@ -211,7 +212,7 @@ class WorkerSupervisor:
         if self._stops:
             return
         logger.info("replacing the workers")
-        self._to_replace = list(range(len(self._places)))
+        self._to_replace = list(range(len(self._slots)))
         if self._successor is None and self._leaving is None:
             self._replace_next(now)
 
@@ -230,7 +231,7 @@ class WorkerSupervisor:
             life.worker.kill()
 
     def tick(self, now: float) -> float:
-        """Do what is due, and return the time when something is due next."""
+        """Do the actions that are due, and return the time when the next one is due."""
         if self._look_at <= now:
             self._look_at = now + LOOK_SECONDS
             self._look()
@@ -243,11 +244,11 @@ class WorkerSupervisor:
                 life.worker.kill()
             times.append(life.killed_at)
         if not self._stops:
-            for number, place in enumerate(self._places):
-                if place.start_at is not None and place.start_at <= now:
+            for number, slot in enumerate(self._slots):
+                if slot.start_at is not None and slot.start_at <= now:
                     self._begin(number, now)
-                if place.start_at is not None:
-                    times.append(place.start_at)
+                if slot.start_at is not None:
+                    times.append(slot.start_at)
         return min(times)
 
     def _look(self) -> None:
@@ -270,14 +271,14 @@ class WorkerSupervisor:
 
     def _begin(self, number: int, now: float) -> None:
         """Start a worker for the slot."""
-        place = self._places[number]
-        place.life, place.start_at = self._started(number, now), None
-        if place.life is None:
+        slot = self._slots[number]
+        slot.life, slot.start_at = self._started(number, now), None
+        if slot.life is None:
             self._failed_starts += 1
             if self._is_hopeless:
                 self._give_up(FAILED, now)
             else:
-                self._fail(place, now)
+                self._fail(slot, now)
 
     def _started(self, number: int, now: float) -> _WorkerState | None:
         try:
@@ -291,26 +292,26 @@ class WorkerSupervisor:
 
     def _vacate(self, life: _WorkerState, now: float) -> None:
         """Free the slot of a worker, and schedule a new one."""
-        place = self._places[life.number]
-        if place.life is not life:
+        slot = self._slots[life.number]
+        if slot.life is not life:
             return
-        place.life = None
+        slot.life = None
         if self._successor is not None and self._successor.number == life.number:
             return
         if life.is_ready and now - life.began >= STEADY_SECONDS:
-            place.failures = 0
-        self._fail(place, now)
+            slot.failures = 0
+        self._fail(slot, now)
 
-    def _fail(self, place: _Slot, now: float) -> None:
-        place.start_at = now + PAUSES[min(place.failures, len(PAUSES) - 1)]
-        place.failures += 1
+    def _fail(self, slot: _Slot, now: float) -> None:
+        slot.start_at = now + PAUSES[min(slot.failures, len(PAUSES) - 1)]
+        slot.failures += 1
 
     def _replace_next(self, now: float) -> None:
         """Start the next successor, if any is left to start."""
         while self._to_replace and not self._stops:
             number = self._to_replace.pop(0)
-            place = self._places[number]
-            if place.life is None:
+            slot = self._slots[number]
+            if slot.life is None:
                 continue  # A worker started in this slot is new.
             self._successor = self._started(number, now)
             if self._successor is not None:

@@ -1,5 +1,5 @@
-"""What a worker and its supervisor share: messages, connection counts, and notifications to
-systemd."""
+"""The interface between a worker and its supervisor: messages, connection counts, and notifications
+to systemd."""
 
 import contextlib
 import logging
@@ -24,21 +24,21 @@ LEAVE: Final = b"l"
 STOP: Final = b"s"
 """The supervisor's commands: exit after being replaced, and exit together with all workers."""
 LOST_SECONDS: Final = 30.0
-"""How long a worker without a supervisor may take to exit."""
+"""The number of seconds that a worker without a supervisor has to exit."""
 SLOTS: Final = 256
 """The number of workers that can be counted, more than ever run concurrently."""
 _SLOT: Final = struct.Struct("qd")
 COUNTS_BYTES: Final = SLOTS * _SLOT.size
-"""The size of the counts file."""
+"""The size of the counts file in bytes."""
 _ALIVE_SECONDS: Final = 1.0
-"""A worker that hasn't updated its count for this time hangs or is gone."""
+"""A worker that hasn't updated its count for this many seconds hangs or is gone."""
 
 
 class WorkerPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker's number and what it inherits."""
+    """A worker's number and the file descriptors that it inherits."""
 
     number: int
-    """From 0 to `of` - 1."""
+    """The worker's number, from 0 to `of` - 1."""
     of: int
     """The number of workers."""
     installation: str
@@ -61,7 +61,7 @@ def take_place(environment: MutableMapping[str, str]) -> WorkerPlace | None:
     try:
         place = msgspec.json.decode(environment.get(VARIABLE, "null"), type=WorkerPlace | None)
     except msgspec.MsgspecError:
-        return None  # No supervisor wrote it: it is refused with other settings that are unknown.
+        return None  # No supervisor wrote it, so it's refused like other unknown settings.
     environment.pop(VARIABLE, None)
     return place
 
@@ -70,9 +70,9 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     """A worker's message to its supervisor: a line of JSON."""
 
     ready: str = ""
-    """It serves requests; this is printed when all do."""
+    """The message to print when all workers serve requests; empty until this one does."""
     leaving: bool = False
-    """It is about to exit."""
+    """Whether the worker is about to exit."""
 
 
 class Control:
@@ -97,22 +97,22 @@ class Control:
 
     def report(self, report: Report) -> None:
         """Send a report to the supervisor."""
-        with contextlib.suppress(OSError):  # It is gone, which is noticed elsewhere.
+        with contextlib.suppress(OSError):  # The supervisor is gone, which is noticed elsewhere.
             self._socket.sendall(msgspec.json.encode(report) + b"\n")
 
     def _hear(self) -> None:
-        told = b"?"
-        while told:
+        reply = b"?"
+        while reply:
             try:
-                told = self._socket.recv(1)
+                reply = self._socket.recv(1)
             except OSError:
-                told = b""
-            if not told:
+                reply = b""
+            if not reply:
                 self.is_lost = True
                 logger.error("lost the supervisor; the worker stops")
             if not self._calls:
-                os._exit(0)  # It has not begun to serve.
-            self._calls[told]()
+                os._exit(0)  # It hasn't begun to serve.
+            self._calls[reply]()
         time.sleep(LOST_SECONDS)  # Until then the loop may end by itself.
         os._exit(1)
 
@@ -121,7 +121,7 @@ class Counts:
     """The number of connections of each worker, in shared memory."""
 
     def __init__(self, descriptor: int, slot: int = 0) -> None:
-        """`slot` is this worker's."""
+        """Use shared memory. `slot` is this worker's slot."""
         self._memory = mmap.mmap(descriptor, COUNTS_BYTES)
         self._slot = slot
 
@@ -131,7 +131,7 @@ class Counts:
         _SLOT.pack_into(self._memory, self._slot * _SLOT.size, connections, now)
 
     def beat(self, slot: int) -> float | None:
-        """Return when the worker of a slot last updated its count; None if it accepts no
+        """Return the time when the worker of a slot last updated its count; None if it accepts no
         connections."""
         _, at = _SLOT.unpack_from(self._memory, slot * _SLOT.size)
         return at or None

@@ -1,7 +1,5 @@
-"""Access keys of devices, programs, and agents, and what each of them can do.
-
-A key can do what its owner can do now, within its access and reach. Only this module checks both.
-"""
+"""Access keys of devices, programs, and agents, and their rights. A key can do what its owner can
+do now, limited by its access and its reach. Both are checked only in this module."""
 
 from collections.abc import Collection, Sequence
 from enum import Enum, auto
@@ -32,28 +30,29 @@ USE_SECONDS: Final = 600
 
 
 class KeyCapability(Enum):
-    """What an action needs besides reading within the key's reach."""
+    """A capability that an action requires, in addition to reading within the key's reach."""
 
     ACCOUNT = auto()
-    """The account itself: to manage keys, sessions, and whatever else opens it. No key has it."""
+    """Managing keys, sessions, and anything else that gives access to the account. No key has
+    it."""
     FULL = auto()
-    """To change what isn't about the owner's work with messages."""
+    """Changing anything other than the owner's work with messages."""
     WRITE = auto()
-    """To work with messages: send, edit, react, mark, draft."""
+    """Sending, editing, and marking messages, reacting to them, and saving drafts."""
     EVERYTHING = auto()
-    """To see everything that the owner sees."""
+    """Seeing everything that the owner sees."""
     DIRECTS = auto()
 
 
 Needs = frozenset[KeyCapability]
 NOTHING: Final[Needs] = frozenset()
-"""Only to read within the key's reach."""
+"""Reading within the key's reach."""
 NO_KEYS: Final[Needs] = frozenset({KeyCapability.ACCOUNT})
 
 _NOT_ALLOWED: Final = {
     KeyCapability.ACCOUNT: "This can't be done with an access key. Sign in to do it.",
-    KeyCapability.FULL: "This needs a key with full access.",
-    KeyCapability.WRITE: "This key can only read: it isn't allowed to change anything.",
+    KeyCapability.FULL: "This requires a key with full access.",
+    KeyCapability.WRITE: "This key is read-only, so it can't change anything.",
     KeyCapability.EVERYTHING: "This key is limited to some channels or without direct messages, and"
     " can't be used for this.",
     KeyCapability.DIRECTS: "This key isn't allowed to read direct messages.",
@@ -63,7 +62,7 @@ _NOT_ALLOWED: Final = {
 class NewKey(Struct, frozen=True, kw_only=True):
     name: str
     digest: str
-    """Of the key, as in `AccessKey`."""
+    """The key's digest, as in `AccessKey`."""
     access: KeyAccess
     channel_ids: Sequence[int] | None
     directs: bool
@@ -75,7 +74,7 @@ class NewKey(Struct, frozen=True, kw_only=True):
 
 
 def create(context: CommandContext, new: NewKey) -> Decision[AccessKey]:
-    """Create a key that acts for the actor, who gets an email about it.
+    """Create a key that acts for the actor, and email them about it.
 
     Raise NotPermitted for bots; NoSuchChannel for channels that the actor can't see; Refused for an
     invalid or taken name, too many keys, an expiry in the past, and a key that reaches nothing.
@@ -98,8 +97,8 @@ def create(context: CommandContext, new: NewKey) -> Decision[AccessKey]:
             channel_access.visible_channel(state, actor, channel_id=channel_id)
         if not channel_ids and not new.directs:
             raise Refused(
-                "The key wouldn't reach anything. List at least one channel, or give it access"
-                " to direct messages."
+                "The key wouldn't have access to anything. List at least one channel, or give it"
+                " access to direct messages."
             )
     key = _key(context, new, name, channel_ids)
     mails = users.emails_to(MailKind.AGENT_KEY_MADE, actor, new.site, agent=name)
@@ -108,10 +107,10 @@ def create(context: CommandContext, new: NewKey) -> Decision[AccessKey]:
 
 def create_for_client(context: CommandContext, agent: str, digest: str) -> Decision[AccessKey]:
     """Create a key with full access for a client that the actor signs in with, named after its
-    User-Agent header. The digest is the key's.
+    User-Agent header. `digest` is the key's digest.
 
-    If there are too many keys, the least recently used of a client ends. Raise Refused if there is
-    none.
+    If the account has too many keys, the least recently used client's key is revoked. Raise Refused
+    if no client has one.
     """
     access_keys = context.state.access_keys.of_user[context.actor.id]
     ended: list[AccessKeysEnded] = []
@@ -168,7 +167,7 @@ def _name(text: str) -> str:
     return name
 
 
-def listed(context: CommandContext, user_id: int | None = None) -> Decision[list[AccessKey]]:
+def list_keys(context: CommandContext, user_id: int | None = None) -> Decision[list[AccessKey]]:
     """Return the actor's keys, or those of an account that the actor manages, newest first. Raise
     Refused for other accounts."""
     whose = context.actor.id
@@ -195,7 +194,7 @@ def end(context: CommandContext, key_id: int) -> Decision[None]:
 
 
 def next_expiry(state: State, now: float) -> float | None:
-    """Return when the next key expires."""
+    """Return the UNIX time at which the next key expires."""
     first = state.access_keys.by_expiry.first
     return None if first is None else first.expires_at
 
@@ -216,7 +215,8 @@ def expire(context: CommandContext) -> Decision[None]:
 
 
 def use(context: CommandContext, key_id: int, address: str = "") -> Decision[None]:
-    """Note that the key is used from that network address, unless a use was noted recently."""
+    """Record that the key was used from this network address, unless a recent use is already
+    recorded."""
     key = context.state.access_keys.get(key_id)
     if key is None or not is_stale(key, context.now):
         return Decision(None)
@@ -224,15 +224,15 @@ def use(context: CommandContext, key_id: int, address: str = "") -> Decision[Non
 
 
 def is_stale(key: AccessKey, now: float) -> bool:
-    """Whether a use of the key would be stored."""
+    """Whether the last recorded use is old enough that the next one is recorded."""
     return now - key.used_at >= USE_SECONDS
 
 
 def run_with_key(
     context: CommandContext, key_id: int, needs: Needs, verb: Verb[Any], *arguments: Any
 ) -> Decision[Any]:
-    """Return the verb's decision, within the key's reach, if the key now has these capabilities.
-    Raise WrongApiKey if it was revoked, and KeyInsufficient."""
+    """Return the verb's decision, restricted to the key's reach. Raise WrongApiKey if the key was
+    revoked, and KeyInsufficient if it lacks one of these capabilities."""
     key = current_key(context.state, key_id)
     require(key, needs)
     return verb(replace(context, reach=key.reach), *arguments)
@@ -247,8 +247,8 @@ def current_key(state: State, key_id: int | None) -> AccessKey:
 
 
 def lacks(key: AccessKey, needs: Needs) -> list[KeyCapability]:
-    """Return which of these capabilities the key doesn't have, the most telling first. Unknown ones
-    are denied."""
+    """Return the capabilities that the key lacks, most important first. Unknown ones count as
+    lacking."""
     granted = {
         KeyCapability.FULL: key.is_full,
         KeyCapability.WRITE: key.reach.may_write,
@@ -282,7 +282,7 @@ def reached_channel(state: State, owner: User, reach: Reach, channel_id: int) ->
 
 
 def reached_user(state: State, viewer: User, user_id: int | None) -> User:
-    """Return the account with that ID. Raise Refused unless the viewer can see it, as their key
+    """Return the account with that ID. Raise Refused unless the viewer can see it and their key
     reaches it."""
     user = state.users.get(user_id)
     is_reached = user is not None and reaches_user(state, viewer, user)
@@ -290,23 +290,23 @@ def reached_user(state: State, viewer: User, user_id: int | None) -> User:
 
 
 def reaches_user(state: State, viewer: User, user: User) -> bool:
-    """Whether the viewer can see the account, as their key reaches it."""
+    """Whether the viewer can see the account and their key reaches it."""
     if viewer.reach is None:
         return permissions.sees_user(state, viewer, user)
-    return user in reached_people(state, viewer, viewer.reach)
+    return user in users_in_reach(state, viewer, viewer.reach)
 
 
-def people_reached(state: State, viewer: User) -> list[User]:
-    """Return the accounts that the viewer can see, by ascending ID, as their key reaches them if
-    they use a limited one."""
+def visible_users(state: State, viewer: User) -> list[User]:
+    """Return the accounts that the viewer can see and that their key reaches, by ascending ID."""
     if viewer.reach is None:
         return permissions.users_seen(state, viewer)
-    return reached_people(state, viewer, viewer.reach)
+    return users_in_reach(state, viewer, viewer.reach)
 
 
-def reached_people(state: State, owner: User, reach: Reach) -> list[User]:
-    """Return the accounts that the key reaches, by ascending ID: those that its owner can see; if
-    it is limited to channels, only the owner and their subscribers."""
+def users_in_reach(state: State, owner: User, reach: Reach) -> list[User]:
+    """Return the accounts that the key reaches, by ascending ID. A key that is limited to channels
+    reaches its owner and the subscribers of these channels; any other key reaches everyone the
+    owner can see."""
     seen = permissions.users_seen(state, owner)
     if reach.channel_ids is None or reach.directs:
         return seen

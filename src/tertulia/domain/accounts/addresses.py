@@ -1,4 +1,5 @@
-"""Changing the email address of an account, which the new address must confirm."""
+"""Changing an account's email address, which is confirmed through a link sent to the new
+address."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -19,18 +20,18 @@ DAY: Final = 86400
 CONFIRMATION_SECONDS: Final = DAY
 """How long a confirmation link works."""
 CONFIRMATIONS_PER_ACCOUNT: Final = 5
-"""Address changes that an account can request in that time."""
+"""The number of address changes that an account can request within `CONFIRMATION_SECONDS`."""
 
 
-def usable(state: State, text: str) -> str:
-    """Return the address in its final form. Raise Refused if an account has it, or the organization
+def allowed_address(state: State, text: str) -> str:
+    """Return the normalized address. Raise Refused if another account has it, or the organization
     doesn't allow it."""
     address = users.free_address(state, text)
     admission.require_allowed_email(state, address)
     return address
 
 
-def expired(state: State, now: float) -> tuple[int, ...]:
+def expired_confirmations(state: State, now: float) -> tuple[int, ...]:
     """Return the IDs of expired confirmations."""
     return tuple(sorted(c.id for c in state.confirmations if c.expires_at <= now))
 
@@ -38,15 +39,14 @@ def expired(state: State, now: float) -> tuple[int, ...]:
 def confirmation_changes(
     context: CommandContext, confirmation: Confirmation, ended: Iterable[int] = ()
 ) -> list[AnyChange]:
-    """Return the changes that begin a confirmation, and end those in `ended` and expired ones."""
-    over = sorted({*ended, *expired(context.state, context.now)})
+    """Return the changes that add a confirmation, and remove expired ones and those in `ended`."""
+    over = sorted({*ended, *expired_confirmations(context.state, context.now)})
     cleared = [ConfirmationsEnded(confirmation_ids=tuple(over))] if over else []
     return [*cleared, ConfirmationAsked(confirmation=confirmation)]
 
 
 class NewAddress(Struct, frozen=True, kw_only=True):
-    """A requested address. The link in the email is derived from the nonce, and leads to the
-    site."""
+    """A requested address. The link in the email is derived from `nonce` and leads to `site`."""
 
     text: str
     nonce: str
@@ -54,11 +54,11 @@ class NewAddress(Struct, frozen=True, kw_only=True):
 
 
 def ask_change(context: CommandContext, new: NewAddress) -> Decision[None]:
-    """Request another address for the actor's account. It changes when the link that is emailed to
-    the new address is used.
+    """Request a new address for the actor's account, and email a confirmation link to it.
 
     Raise Refused for bots, if the organization doesn't let people change their address
-    (administrators can), for invalid, taken, or disallowed addresses, and for too many requests.
+    (administrators always can), for invalid, taken, or disallowed addresses, and for too many
+    requests.
     """
     state, actor, text = context.state, context.actor, new.text
     if actor.is_bot:
@@ -67,8 +67,8 @@ def ask_change(context: CommandContext, new: NewAddress) -> Decision[None]:
         return Decision(None)
     _require_changeable(state, actor)
     if text.strip().casefold() == actor.address.casefold():
-        return Decision(None, users.changed(context, actor, {"address": text.strip()}))
-    address = usable(state, text)
+        return Decision(None, users.account_changes(context, actor, {"address": text.strip()}))
+    address = allowed_address(state, text)
     mine = [c for c in state.confirmations if c.user_id == actor.id and c.expires_at > context.now]
     if len(mine) >= CONFIRMATIONS_PER_ACCOUNT:
         raise Refused("You've requested too many address changes today. Try again tomorrow.")
@@ -89,8 +89,8 @@ def _require_changeable(state: State, user: User) -> None:
 
 
 def confirm_change(context: CommandContext, confirmation_id: int, site: str) -> Decision[User]:
-    """Give the account the confirmed address, as the person who has the link. Return the account as
-    it was. Its old address gets an email.
+    """Change an account's address to the confirmed one, and email the old address about it. Return
+    the account as it was before.
 
     Raise Refused if the confirmation has expired, the account is deactivated or can no longer be
     changed, or the address is taken.
@@ -103,13 +103,13 @@ def confirm_change(context: CommandContext, confirmation_id: int, site: str) -> 
     if not user.is_active:
         raise Refused("This account is deactivated.")
     _require_changeable(state, user)
-    address = usable(state, confirmation.address)
+    address = allowed_address(state, confirmation.address)
     others = (c for c in state.confirmations if c.address.casefold() != address.casefold())
     mine = tuple(sorted(c.id for c in others if c.user_id == user.id))
     changes: list[AnyChange] = [
         *([ConfirmationsEnded(confirmation_ids=mine)] if mine else []),
-        *admission.invitations_accepted(state, address),
-        *users.changed(context, user, {"address": address}),
+        *admission.invitation_acceptance_changes(state, address),
+        *users.account_changes(context, user, {"address": address}),
     ]
     mails = users.emails_to(MailKind.ADDRESS_CHANGED, user, site, address=address)
     return Decision(user, changes, mails)

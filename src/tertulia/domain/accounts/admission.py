@@ -1,4 +1,5 @@
-"""Who can use and manage invitations, what they give, and which email addresses are allowed."""
+"""Rules for using and managing invitations, for what they grant, and for allowed email
+addresses."""
 
 from collections.abc import Sequence
 
@@ -18,8 +19,8 @@ from tertulia.state.state import State
 
 
 def is_usable(state: State, invitation: Invitation, now: float) -> bool:
-    """Whether people can join with the invitation: it's open, and its inviter is active, no guest,
-    and could still give its role."""
+    """Whether people can join with the invitation: it's open, and its inviter is active, isn't a
+    guest, and may still grant its role."""
     inviter = state.users[invitation.inviter_id]
     return (
         invitation.is_open(now)
@@ -30,7 +31,8 @@ def is_usable(state: State, invitation: Invitation, now: float) -> bool:
 
 
 def channels_of_invitation(state: State, invitation: Invitation) -> list[Channel]:
-    """Return the channels of the invitation that its inviter can still invite to, ascending."""
+    """Return the invitation's channels that its inviter may still invite people to, by ascending
+    ID."""
     inviter = state.users[invitation.inviter_id]
     named = (state.channels.get(channel_id) for channel_id in sorted(invitation.channel_ids))
     return [
@@ -41,7 +43,7 @@ def channels_of_invitation(state: State, invitation: Invitation) -> list[Channel
 
 
 def groups_of_invitation(state: State, invitation: Invitation) -> list[UserGroup]:
-    """Return the groups of the invitation that its inviter can still add members to."""
+    """Return the invitation's groups that its inviter may still add members to."""
     inviter = state.users[invitation.inviter_id]
     named = (state.groups.get(group_id) for group_id in invitation.group_ids)
     return [
@@ -54,8 +56,8 @@ def groups_of_invitation(state: State, invitation: Invitation) -> list[UserGroup
 
 
 def is_managed(state: State, invitation: Invitation, viewer: User, now: float) -> bool:
-    """Whether the viewer can change the invitation and see its link: its inviter and
-    administrators, or only owners if it gives the role of an owner."""
+    """Whether the viewer can change the invitation and see its link. Its inviter and administrators
+    can; if it grants the owner role, only owners can."""
     if not is_usable(state, invitation, now):
         return False
     if invitation.inviter_id == viewer.id:
@@ -64,10 +66,11 @@ def is_managed(state: State, invitation: Invitation, viewer: User, now: float) -
     return role <= Role.ADMINISTRATOR and role <= invitation.role
 
 
-def invitations_ended(
+def invitation_end_changes(
     invitations: Sequence[Invitation], status: InvitationStatus
 ) -> list[AnyChange]:
-    """Return the change that ends the invitations, if any."""
+    """Return the change that sets these invitations to an ended status; nothing if the sequence is
+    empty."""
     if not invitations:
         return []
     return [
@@ -79,19 +82,18 @@ def invitations_ended(
     ]
 
 
-def invitations_withdrawn(state: State, inviter: User) -> list[AnyChange]:
-    """Return the change that ends the open invitations of a user who is deactivated."""
+def invitation_withdrawal_changes(state: State, inviter: User) -> list[AnyChange]:
+    """Return the change that ends the open invitations of a user who is being deactivated."""
     mine = [
         invitation
         for invitation in state.invitations
         if invitation.inviter_id == inviter.id and invitation.status is InvitationStatus.OPEN
     ]
-    return invitations_ended(mine, InvitationStatus.REVOKED)
+    return invitation_end_changes(mine, InvitationStatus.REVOKED)
 
 
-def invitations_redacted(state: State, user: User) -> list[AnyChange]:
-    """Return the change that erases the addresses of invitations to the user and from them, which
-    must have ended."""
+def invitation_redaction_changes(state: State, user: User) -> list[AnyChange]:
+    """Return the change that erases the addresses in ended invitations to and from the user."""
     folded = user.address.casefold()
     made = (invitation for invitation in state.invitations if invitation.address)
     ids = tuple(
@@ -104,9 +106,9 @@ def invitations_redacted(state: State, user: User) -> list[AnyChange]:
     return [InvitationsRedacted(invitation_ids=ids)] if ids else []
 
 
-def invitations_accepted(state: State, address: str) -> list[AnyChange]:
-    """Return the changes that end all open invitations and confirmations of the address, which has
-    an account now."""
+def invitation_acceptance_changes(state: State, address: str) -> list[AnyChange]:
+    """Return the changes that end all open invitations and confirmations of an address that now
+    belongs to an account."""
     folded = address.casefold()
     used = [
         invitation
@@ -116,7 +118,7 @@ def invitations_accepted(state: State, address: str) -> list[AnyChange]:
         and invitation.address.casefold() == folded
     ]
     confirmed = [c.id for c in state.confirmations if c.address.casefold() == folded]
-    changes = invitations_ended(used, InvitationStatus.USED)
+    changes = invitation_end_changes(used, InvitationStatus.USED)
     if confirmed:
         changes.append(ConfirmationsEnded(confirmation_ids=tuple(sorted(confirmed))))
     return changes
@@ -127,8 +129,8 @@ class NotAdmitted(Refused):
 
 
 def require_allowed_email(state: State, address: str) -> None:
-    """Raise NotAdmitted for an address that the organization doesn't allow. If it restricts
-    domains, that includes addresses with `+`, since one mailbox has many."""
+    """Raise NotAdmitted for an address that the organization doesn't allow. If domains are
+    restricted, that includes addresses with `+`, because one mailbox has any number of them."""
     local, _, host = address.casefold().rpartition("@")
     if not state.realm.emails_restricted_to_domains:
         if state.realm.disallow_disposable_email_addresses and is_disposable(host):
@@ -144,7 +146,7 @@ def require_allowed_email(state: State, address: str) -> None:
 
 
 def is_disposable(host: str) -> bool:
-    """Whether the domain, or one above it, gives out disposable addresses."""
+    """Whether the domain, or one of its parents, is known for disposable addresses."""
     from disposable_email_domains import blocklist  # Large, and rarely needed.
 
     labels = host.casefold().split(".")

@@ -1,4 +1,4 @@
-"""Adopting the password and API key that an imported account had on its previous server."""
+"""Adopting the password and API key of an imported account from its previous server."""
 
 import msgspec
 
@@ -9,19 +9,19 @@ from tertulia.state.decision import CommandContext, Decision
 
 
 def adopts_key(user: User, credential: Credential) -> bool:
-    """Return whether the account may still adopt an API key."""
+    """Whether the account can still adopt an API key."""
     return user.is_active and credential.adopts_key
 
 
 def adopts_password(user: User, credential: Credential) -> bool:
-    """Return whether the account may still adopt a password."""
+    """Whether the account can still adopt a password."""
     return user.is_active and credential.adopts_password and credential.password_hash is None
 
 
 def adopt(context: CommandContext, key: NewApiKey, password_hash: str | None) -> Decision[None]:
     """Give the actor's account this API key and, if given, this password, and let the actor join.
-    The caller has verified them. Does nothing for what the account may no longer adopt, or if
-    another account has the key: a key identifies one account."""
+    The caller has verified both. A credential that the account can no longer adopt, or a key that
+    another account has, is ignored."""
     user = context.actor
     credential = context.state.credentials[user.id]
     changed = credential

@@ -1,4 +1,4 @@
-"""Creating and changing bots, and the services behind them."""
+"""Creating and changing bots and their services."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -22,12 +22,12 @@ MAX_URL: Final = 2000
 MAX_COMMANDS: Final = 20
 """Per bot."""
 OWN_COMMANDS: Final = frozenset({"me", "poll", "todo"})
-"""Commands that the server or clients handle."""
+"""Commands that bots can't register, because the server or clients handle them."""
 _COMMAND: Final = re.compile(r"[a-z][a-z0-9_-]{0,29}")
 
 
 class NewBot(Struct, frozen=True, kw_only=True):
-    """A bot to create. The `user_id` of `credential` is still 0. Channels are given by name."""
+    """A bot to create. `credential.user_id` is still 0. Channels are given by name."""
 
     full_name: str
     short_name: str
@@ -36,14 +36,14 @@ class NewBot(Struct, frozen=True, kw_only=True):
     """The host of the bots' addresses."""
     credential: Credential
     service: OutgoingService | None = None
-    """Of outgoing webhooks."""
+    """Outgoing webhook bots only."""
     embedded: EmbeddedService | None = None
-    """Of embedded bots."""
+    """Embedded bots only."""
     default_sending_channel: str | None = None
     default_events_channel: str | None = None
     default_all_public_channels: bool = False
     avatar_file: str = ""
-    """The name of an uploaded picture."""
+    """The file name of an uploaded avatar."""
 
 
 def create(context: CommandContext, new: NewBot) -> Decision[User]:
@@ -71,11 +71,11 @@ def create(context: CommandContext, new: NewBot) -> Decision[User]:
             default_all_public_channels=new.default_all_public_channels,
         ),
     )
-    return Decision(bot, (users.created(state, bot, new.credential),))
+    return Decision(bot, (users.creation_change(state, bot, new.credential),))
 
 
 def check_new(context: CommandContext, kind: BotKind) -> Decision[None]:
-    """Raise if the actor can't create a bot of that kind, as `create` does."""
+    """Raise as `create` does if the actor can't create a bot of this kind."""
     users.require_person(context.actor)
     permissions.require(
         permissions.may_create_bot(context.state, context.actor, kind),
@@ -100,7 +100,8 @@ def _channel_id(context: CommandContext, name: str | None) -> int | None:
 
 
 class BotUpdate(Struct, frozen=True, kw_only=True):
-    """New values for a bot; None doesn't change. An empty channel name removes the channel."""
+    """New values for a bot; None keeps the current value. An empty channel name removes the
+    channel."""
 
     full_name: str | None = None
     short_name: str | None = None
@@ -116,10 +117,10 @@ class BotUpdate(Struct, frozen=True, kw_only=True):
     settings_sealed: Mapping[str, str] | None = None
     """New settings of an embedded bot, encrypted; empty values remove a setting."""
     avatar_file: str = ""
-    """The name of a newly uploaded picture, if any."""
+    """The file name of a newly uploaded avatar, if any."""
 
 
-def change(context: CommandContext, bot_id: int, revision: BotUpdate) -> Decision[User]:
+def change(context: CommandContext, bot_id: int, update: BotUpdate) -> Decision[User]:
     """Change a bot that the actor owns or administers, and return it.
 
     Raise NotPermitted if a role needs an administrator or owner; NoSuchChannel for channels that
@@ -129,58 +130,59 @@ def change(context: CommandContext, bot_id: int, revision: BotUpdate) -> Decisio
     state = context.state
     target = managed_bot(context, bot_id)
     values: dict[str, Any] = {}
-    if revision.full_name is not None:
-        values["full_name"] = users.free_bot_name(state, revision.full_name, target.id)
-    if revision.short_name is not None:
-        address = bot_address(revision.short_name, revision.host)
+    if update.full_name is not None:
+        values["full_name"] = users.free_bot_name(state, update.full_name, target.id)
+    if update.short_name is not None:
+        address = bot_address(update.short_name, update.host)
         if address.casefold() != target.address.casefold():
             address = users.free_address(state, address)
         values["address"] = address
-    if revision.role is not None:
-        values["role"] = users.require_assignable_role(context, target, revision.role)
-    if revision.avatar_file:
-        values |= personal.avatar_values(context, target, revision.avatar_file)
+    if update.role is not None:
+        values["role"] = users.require_assignable_role(context, target, update.role)
+    if update.avatar_file:
+        values |= personal.avatar_values(context, target, update.avatar_file)
     bot: dict[str, Any] = {}
-    if revision.owner_id is not None:
-        bot["owner_id"] = _new_owner(context, target, revision.owner_id).id
-    if revision.default_sending_channel is not UNSET:
-        bot["default_sending_channel_id"] = _channel_id(context, revision.default_sending_channel)
-    if revision.default_events_channel is not UNSET:
-        bot["default_events_channel_id"] = _channel_id(context, revision.default_events_channel)
-    if revision.default_all_public_channels is not None:
-        bot["default_all_public_channels"] = revision.default_all_public_channels
-    if revision.service_url is not None or revision.service_format is not None:
-        bot["service"] = _revised(target, revision)
-    if revision.settings_sealed is not None:
-        bot["embedded"] = _told_anew(embedded_service(target), revision.settings_sealed)
+    if update.owner_id is not None:
+        bot["owner_id"] = _new_owner(context, target, update.owner_id).id
+    if update.default_sending_channel is not UNSET:
+        bot["default_sending_channel_id"] = _channel_id(context, update.default_sending_channel)
+    if update.default_events_channel is not UNSET:
+        bot["default_events_channel_id"] = _channel_id(context, update.default_events_channel)
+    if update.default_all_public_channels is not None:
+        bot["default_all_public_channels"] = update.default_all_public_channels
+    if update.service_url is not None or update.service_format is not None:
+        bot["service"] = _updated_service(target, update)
+    if update.settings_sealed is not None:
+        bot["embedded"] = _with_settings(embedded_service(target), update.settings_sealed)
     if bot and target.bot is not None:
         values["bot"] = msgspec.structs.replace(target.bot, **bot)
     return Decision(
-        msgspec.structs.replace(target, **values), users.changed(context, target, values)
+        msgspec.structs.replace(target, **values), users.account_changes(context, target, values)
     )
 
 
-def _revised(target: User, revision: BotUpdate) -> OutgoingService:
-    """Return the bot's service with another URL or format. Raise Refused for bots without one."""
+def _updated_service(target: User, update: BotUpdate) -> OutgoingService:
+    """Return the bot's service with the new URL or format. Raise Refused if the bot has no
+    service."""
     service = target.bot.service if target.bot else None
     if service is None:
         raise Refused("This bot isn't an outgoing webhook.")
-    if revision.service_url is not None:
-        service = msgspec.structs.replace(service, url=service_url(revision.service_url))
-    if revision.service_format is not None:
-        service = msgspec.structs.replace(service, format=revision.service_format)
+    if update.service_url is not None:
+        service = msgspec.structs.replace(service, url=service_url(update.service_url))
+    if update.service_format is not None:
+        service = msgspec.structs.replace(service, format=update.service_format)
     return service
 
 
 def embedded_service(target: User) -> EmbeddedService:
-    """Return the program of an embedded bot. Raise Refused for other bots."""
+    """Return the service of an embedded bot. Raise Refused for other bots."""
     service = target.bot.embedded if target.bot else None
     if service is None:
         raise Refused("This bot isn't an embedded bot.")
     return service
 
 
-def _told_anew(service: EmbeddedService, sealed: Mapping[str, str]) -> EmbeddedService:
+def _with_settings(service: EmbeddedService, sealed: Mapping[str, str]) -> EmbeddedService:
     settings = {name: text for name, text in {**service.settings_sealed, **sealed}.items() if text}
     return msgspec.structs.replace(service, settings_sealed=settings)
 
@@ -196,8 +198,8 @@ def service_url(text: str) -> str:
 
 
 def web_address(text: str, what: str) -> str:
-    """Return the text as a URL to request. Raise Refused, naming it `what`, if it isn't an HTTP
-    URL."""
+    """Return the text as an HTTP URL. Raise Refused if it isn't one; the message calls it
+    `what`."""
     text = text.strip()
     try:
         parts = urlsplit(text)
@@ -232,7 +234,7 @@ def change_service(
     changed = msgspec.structs.replace(target.bot, service=service)
     return Decision(
         msgspec.structs.replace(target, bot=changed),
-        users.changed(context, target, {"bot": changed}),
+        users.account_changes(context, target, {"bot": changed}),
     )
 
 
@@ -260,15 +262,18 @@ def _free_commands(state: State, bot_id: int, commands: Sequence[str]) -> tuple[
 def notify_of_failures(
     context: CommandContext, bot_id: int, reason: str, waiting: int, render: Render
 ) -> Decision[None]:
-    """Send a message to the bot's owner, as the server, that the bot's service doesn't respond."""
+    """Tell the bot's owner, in a message from the server, that the bot's service doesn't
+    respond."""
     bot = context.state.users.get(bot_id)
     owner = context.state.users.get(bot.bot.owner_id) if bot and bot.bot else None
     if bot is None or owner is None or not owner.is_active:
         return Decision(None)
-    words = bot_messages.words_of(context.state, owner.id)
-    text = words("service_failing", bot=bot_messages.person(bot), reason=reason, count=waiting)
+    words = bot_messages.texts_for(context.state, owner.id)
+    text = words(
+        "service_failing", bot=bot_messages.silent_mention(bot), reason=reason, count=waiting
+    )
     bot_message = bot_messages.to_user(owner.id, text)
-    return Decision(None, bot_messages.post(context, [bot_message], render))
+    return Decision(None, bot_messages.posting_changes(context, [bot_message], render))
 
 
 def change_incoming(
@@ -279,7 +284,7 @@ def change_incoming(
     content_template: str | UnsetType,
 ) -> Decision[User]:
     """Change the options of an incoming webhook that the actor owns or administers, and return it.
-    Raise Refused for other bots."""
+    UNSET options don't change. Raise Refused for other bots."""
     target = managed_bot(context, bot_id)
     bot = target.bot
     if bot is None or bot.kind is not BotKind.INCOMING_WEBHOOK:
@@ -297,7 +302,7 @@ def change_incoming(
     changed = msgspec.structs.replace(bot, incoming=incoming)
     return Decision(
         msgspec.structs.replace(target, bot=changed),
-        users.changed(context, target, {"bot": changed}),
+        users.account_changes(context, target, {"bot": changed}),
     )
 
 
@@ -339,7 +344,7 @@ def get_key(context: CommandContext, bot_id: int) -> Decision[Credential]:
 def replace_key(
     context: CommandContext, bot_id: int, key: NewApiKey, site: str
 ) -> Decision[Credential]:
-    """Give a bot that the actor can change another API key. Return the new credential."""
+    """Replace the API key of a bot that the actor can change. Return the new credential."""
     return users.replace_key(context, managed_bot(context, bot_id).id, key, site)
 
 

@@ -1,4 +1,4 @@
-"""Connecting accounts at providers of calls."""
+"""Connecting people's accounts at video call providers."""
 
 from tertulia.model.call_accounts import CallAccount
 from tertulia.model.changes import CallAccountConnected, CallAccountDisconnected
@@ -7,7 +7,8 @@ from tertulia.state.decision import CommandContext, Decision
 
 
 def connect(context: CommandContext, sealed: str) -> Decision[None]:
-    """Connect an account, or renew its tokens, which are encrypted. Raise Refused for bots."""
+    """Store the actor's encrypted tokens, which connect or reconnect an account. Raise Refused for
+    bots."""
     actor = context.actor
     if actor.is_bot:
         raise Refused("Bots can't create calls.")
@@ -19,7 +20,7 @@ def connect(context: CommandContext, sealed: str) -> Decision[None]:
 
 
 def disconnect(context: CommandContext) -> Decision[None]:
-    """Forget the account, if one is connected."""
+    """Delete the actor's tokens, if an account is connected."""
     if context.actor.id not in context.state.call_accounts:
         return Decision(None)
     return Decision(None, [CallAccountDisconnected(user_id=context.actor.id)])

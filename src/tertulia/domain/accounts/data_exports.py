@@ -1,4 +1,4 @@
-"""Data exports: requesting an export of your own data, and what happens to every export."""
+"""Exports of people's own data, which people request and a job creates."""
 
 from typing import Final
 
@@ -14,9 +14,9 @@ from tertulia.state.state import State
 
 DAY: Final = 86400
 PERIOD: Final = DAY
-"""Seconds from one export of a person to the next."""
+"""The minimum time between two export requests of one person, in seconds."""
 KEPT_DAYS: Final = 7
-"""How long the file of a person's export is kept."""
+"""The number of days for which an export's file is kept."""
 
 
 def request(context: CommandContext) -> Decision[DataExport]:
@@ -43,13 +43,13 @@ def request(context: CommandContext) -> Decision[DataExport]:
     return Decision(export, (DataExportSet(export=export),))
 
 
-def own_exports(context: CommandContext) -> Decision[list[DataExport]]:
-    """Return the actor's exports of their own data, newest first."""
+def list_own(context: CommandContext) -> Decision[list[DataExport]]:
+    """Return the exports of the actor's own data, newest first."""
     return Decision(sorted(_own(context.state, context.actor.id), key=lambda export: -export.id))
 
 
-def own_export(context: CommandContext, export_id: int) -> Decision[DataExport]:
-    """Return one of them. Raise NoSuchItem."""
+def get_own(context: CommandContext, export_id: int) -> Decision[DataExport]:
+    """Return one of the actor's exports. Raise NoSuchItem."""
     export = context.state.data_exports.get(export_id)
     if export is None or export.kind is not ExportKind.PERSON or export.user_id != context.actor.id:
         raise NoSuchItem("data export")
@@ -58,12 +58,12 @@ def own_export(context: CommandContext, export_id: int) -> Decision[DataExport]:
 
 def delete_own(context: CommandContext, export_id: int) -> Decision[None]:
     """Delete one of the actor's exports, or cancel a pending one. Raise NoSuchItem."""
-    export = own_export(context, export_id).result
-    return Decision(None, () if export.deleted_at else deleted(context, export))
+    export = get_own(context, export_id).result
+    return Decision(None, () if export.deleted_at else deletion_changes(context, export))
 
 
-def deleted(context: CommandContext, export: DataExport) -> tuple[AnyChange, ...]:
-    """Return the change that deletes the export. A job deletes its file."""
+def deletion_changes(context: CommandContext, export: DataExport) -> tuple[AnyChange, ...]:
+    """Return the change that deletes the export; a job then deletes its file."""
     at = int(context.now)
     gone = msgspec.structs.replace(export, deleted_at=at, path="", size=0)
     return (DataExportSet(export=gone),)
@@ -77,53 +77,59 @@ def _own(state: State, user_id: int) -> list[DataExport]:
 # As the server
 
 
-def pending(state: State) -> DataExport | None:
+def pending_export(state: State) -> DataExport | None:
     """Return the oldest pending export."""
     exports = (export for export in state.data_exports if export.is_pending)
     return min(exports, key=lambda export: export.id, default=None)
 
 
-def finished(
-    context: CommandContext, export_id: int, path: str, size: int, render: Render
+def finish(
+    context: CommandContext, export_id: int, path: str, size: int, erased: int, render: Render
 ) -> Decision[bool]:
-    """Note that the export's file is complete, and tell its person. Return False if it's no
-    longer wanted."""
-    export = context.state.data_exports.get(export_id)
-    if export is None or not export.is_pending:
+    """Record that the export's file is complete, and notify the person who requested it. Return
+    False if the file isn't wanted: the export was canceled, or accounts have been erased since
+    there were `erased` of them, the number at its start, so it has to be made again."""
+    state = context.state
+    export = state.data_exports.get(export_id)
+    if export is None or not export.is_pending or state.users.erased_count != erased:
         return Decision(False)
     done = msgspec.structs.replace(export, finished_at=int(context.now), path=path, size=size)
-    return Decision(True, _ended(context, done, render, "export_ready", days=KEPT_DAYS))
+    return Decision(True, _end_changes(context, done, render, "export_ready", days=KEPT_DAYS))
 
 
-def failed(context: CommandContext, export_id: int, reason: str, render: Render) -> Decision[None]:
-    """Note that the export failed, and tell its person. `reason` is a sentence."""
+def fail(context: CommandContext, export_id: int, reason: str, render: Render) -> Decision[None]:
+    """Record that the export failed, and notify the person who requested it. `reason` is a
+    sentence."""
     export = context.state.data_exports.get(export_id)
     if export is None or not export.is_pending:
         return Decision(None)
     done = msgspec.structs.replace(export, failed_at=int(context.now), reason=reason)
-    return Decision(None, _ended(context, done, render, "export_failed", reason=reason))
+    return Decision(None, _end_changes(context, done, render, "export_failed", reason=reason))
 
 
-def _ended(
+def _end_changes(
     context: CommandContext, export: DataExport, render: Render, name: str, **facts: object
 ) -> list[AnyChange]:
     changes: list[AnyChange] = [DataExportSet(export=export)]
     user = context.state.users[export.user_id]
     if export.kind is ExportKind.PERSON and user.is_active:
-        text = bot_messages.words_of(context.state, user.id)(name, **facts)
-        changes += bot_messages.post(context, [bot_messages.to_user(user.id, text)], render)
+        text = bot_messages.texts_for(context.state, user.id)(name, **facts)
+        changes += bot_messages.posting_changes(
+            context, [bot_messages.to_user(user.id, text)], render
+        )
     return changes
 
 
 def expire(context: CommandContext) -> Decision[None]:
-    """Delete people's exports that are old, and forget those that no longer count."""
+    """Delete expired exports, and the records of older ones that no longer count toward the daily
+    limit."""
     changes: list[AnyChange] = []
     forgotten: list[int] = []
     for export in context.state.data_exports:
         if export.kind is not ExportKind.PERSON:
             continue
         if export.path and export.finished_at + KEPT_DAYS * DAY <= context.now:
-            changes += deleted(context, export)
+            changes += deletion_changes(context, export)
         elif (
             export.deleted_at or export.failed_at
         ) and export.requested_at + PERIOD <= context.now:

@@ -29,10 +29,10 @@ from tertulia.state.state import State
 def deactivate(
     context: CommandContext, user_id: int, comment: str | None = None, site: str = ""
 ) -> Decision[None]:
-    """Deactivate the actor's account, or one that the actor manages, with its bots. Ends its
-    invitations, sessions, and agent keys. With a `comment`, even an empty one, its person gets an
-    email (`site` is the server's URL).
+    """Deactivate the actor's account, or one that the actor manages, and its bots. This ends its
+    invitations, sessions, and access keys.
 
+    If `comment` is given, even an empty one, the person gets an email; `site` is the server's URL.
     Raise LastOfKind for the last owner; Refused for unknown accounts, accounts that the actor can't
     deactivate, and deactivated ones.
     """
@@ -49,29 +49,32 @@ def deactivate(
     return Decision(
         None,
         [
-            *(deactivated(context, user) for user in [target, *state.users.bots_of(target.id)]),
-            *signing_out.end_all_sessions(state, target.id),
-            *signing_out.end_access_keys(state, target.id),
-            *signing_out.end_pushes(state, target.id),
-            *admission.invitations_withdrawn(state, target),
+            *(
+                deactivation_change(context, user)
+                for user in [target, *state.users.bots_of(target.id)]
+            ),
+            *signing_out.all_session_end_changes(state, target.id),
+            *signing_out.access_key_end_changes(state, target.id),
+            *signing_out.push_end_changes(state, target.id),
+            *admission.invitation_withdrawal_changes(state, target),
         ],
         mails,
     )
 
 
-def deactivated(context: CommandContext, user: User) -> UserDeactivated:
+def deactivation_change(context: CommandContext, user: User) -> UserDeactivated:
     """Return the change that deactivates the account."""
     return UserDeactivated(**_belongings(context, user))
 
 
-def reactivated(context: CommandContext, user: User) -> UserReactivated:
+def reactivation_change(context: CommandContext, user: User) -> UserReactivated:
     """Return the change that reactivates the account."""
     return UserReactivated(**_belongings(context, user))
 
 
 def _belongings(context: CommandContext, user: User) -> dict[str, Any]:
-    """Return where the account appears besides the list of users: fields that deactivating and
-    reactivating have in common."""
+    """Return the fields that deactivating and reactivating changes have in common: the records that
+    refer to the account."""
     state = context.state
     group_ids, named = state.memberships.groups_of(user), _named(state, user)
     concerned = {*group_ids, *(group_id for group_id, _ in named.groups)}
@@ -93,7 +96,7 @@ def _named(state: State, user: User) -> Named:
 
 
 def _settings_naming(record: Struct, user: User) -> list[str]:
-    """Return the permission settings of a record that name the account."""
+    """Return the names of the record's permission settings that include the account."""
     return [
         name
         for name in record.__struct_fields__
@@ -102,8 +105,8 @@ def _settings_naming(record: Struct, user: User) -> list[str]:
 
 
 def reactivate(context: CommandContext, user_id: int, key: NewApiKey) -> Decision[None]:
-    """Reactivate an account that the actor manages, if it's deactivated. It gets a new API key, so
-    that nobody can use the old one. A bot without an active owner becomes the actor's.
+    """Reactivate a deactivated account that the actor manages. It gets a new API key, which
+    invalidates the old one. A bot without an active owner becomes the actor's.
 
     Raise Refused for unknown accounts, accounts that the actor can't reactivate, a taken name that
     must be unique, and bots that the actor can't own.
@@ -114,12 +117,12 @@ def reactivate(context: CommandContext, user_id: int, key: NewApiKey) -> Decisio
         return Decision(None)
     if target.is_deleted:
         raise Refused("This account is deleted.")
-    first = full_members.overdue(state, target, now)
+    first = full_members.overdue_changes(state, target, now)
     ahead = msgspec.structs.replace(context, state=full_members.with_changes(state, first))
     changes: list[AnyChange] = [
-        *users.key_replaced(state, target.id, key),
+        *users.key_changes(state, target.id, key),
         *first,
-        reactivated(ahead, target),
+        reactivation_change(ahead, target),
         *(
             IdentityRevised(identity=msgspec.structs.replace(identity, is_gone=False))
             for identity in state.identities.of_user[target.id]
@@ -138,5 +141,5 @@ def reactivate(context: CommandContext, user_id: int, key: NewApiKey) -> Decisio
     owner = state.users.get(target.bot.owner_id)
     if owner is None or not owner.is_active:
         bot = msgspec.structs.replace(target.bot, owner_id=context.actor.id)
-        changes += users.changed(context, target, {"bot": bot})
+        changes += users.account_changes(context, target, {"bot": bot})
     return Decision(None, changes)

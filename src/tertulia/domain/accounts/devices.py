@@ -1,11 +1,11 @@
-"""Registered devices and push tokens of phones.
-
-This server has no push service for phones: it stores tokens, and says so to clients that ask.
-"""
+"""Registered devices, and phones' push tokens for unencrypted notifications. This server sends only
+encrypted ones (`phones`): it stores the tokens, and tells clients that it doesn't use them."""
 
 import re
 
+from tertulia.domain.accounts import signing_out
 from tertulia.model.changes import (
+    AnyChange,
     DeviceAdded,
     DeviceRemoved,
     PushTokenAdded,
@@ -17,7 +17,7 @@ from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 MAX_DEVICES = 200
-"""Devices, and push tokens, of one account."""
+"""The most devices, and the most push tokens, of one account."""
 MAX_TOKEN = 4096
 _ENCODED = re.compile(r"[0-9A-Za-z+/_-]+={0,2}")
 """Hexadecimal or base64."""
@@ -25,7 +25,7 @@ _APP_ID = re.compile(r"[.a-zA-Z0-9-]{1,255}")
 
 
 def register(context: CommandContext) -> Decision[int]:
-    """Register a device of the actor's and return its ID. Raise Refused if there are too many."""
+    """Register a device for the actor and return its ID. Raise Refused if there are too many."""
     state, actor = context.state, context.actor
     if state.devices.of_user.count(actor.id) >= MAX_DEVICES:
         raise Refused(f"You can have at most {MAX_DEVICES} devices.")
@@ -34,12 +34,18 @@ def register(context: CommandContext) -> Decision[int]:
 
 
 def remove(context: CommandContext, device_id: int) -> Decision[None]:
-    """Remove a device of the actor's. Raise Refused for others."""
-    device = own(context, device_id)
-    return Decision(None, (DeviceRemoved(user_id=context.actor.id, device_id=device.id),))
+    """Remove one of the actor's devices. Raise Refused for others."""
+    return Decision(None, removal_changes(context.state, own_device(context, device_id)))
 
 
-def own(context: CommandContext, device_id: int) -> Device:
+def removal_changes(state: State, device: Device) -> list[AnyChange]:
+    """Return the changes that remove a device and its push subscription."""
+    pushed = state.push_subscriptions.get(state.push_subscriptions.by_endpoint.get(device.endpoint))
+    ended = [] if pushed is None else signing_out.unsubscription_changes(state, [pushed])
+    return [*ended, DeviceRemoved(user_id=device.user_id, device_id=device.id)]
+
+
+def own_device(context: CommandContext, device_id: int) -> Device:
     """Return the actor's device. Raise Refused for others."""
     device = context.state.devices.get(device_id)
     if device is None or device.user_id != context.actor.id:
@@ -47,20 +53,16 @@ def own(context: CommandContext, device_id: int) -> Device:
     return device
 
 
-def require_push(context: CommandContext, device_id: int | None) -> Decision[None]:
-    """Raise PushNotOffered; Refused for a device (None: any) that isn't the actor's."""
-    if device_id is not None:
-        own(context, device_id)
-    raise PushNotOffered()
+def get_device(context: CommandContext, device_id: int) -> Decision[Device]:
+    """Return the actor's device. Raise Refused for others."""
+    return Decision(own_device(context, device_id))
 
 
 def add_token(
     context: CommandContext, service: PushService, token: str, app_id: str = ""
 ) -> Decision[None]:
-    """Store a push token of the actor's phone, if it's new.
-
-    Raise Refused for invalid tokens and app IDs.
-    """
+    """Store the push token of one of the actor's phones, if it's new. Raise Refused for invalid
+    tokens and app IDs."""
     state, actor = context.state, context.actor
     _require_token(service, token)
     if service is PushService.APNS and not _APP_ID.fullmatch(app_id):
@@ -82,7 +84,7 @@ def add_token(
 
 
 def remove_token(context: CommandContext, service: PushService, token: str) -> Decision[None]:
-    """Remove a push token of the actor's. Raise Refused if it isn't registered."""
+    """Remove one of the actor's push tokens. Raise Refused if it isn't registered."""
     _require_token(service, token)
     known = _tokens(context, service, token)
     if not known:
@@ -92,10 +94,8 @@ def remove_token(context: CommandContext, service: PushService, token: str) -> D
 
 
 def test_notification(context: CommandContext, token: str | None) -> Decision[None]:
-    """Send a test notification to the actor's phones (None), or one of them.
-
-    Raise NoSuchPushToken, and otherwise PushNotOffered.
-    """
+    """Always refuse a test notification to one of the actor's phones, or (None) all of them. Raise
+    NoSuchPushToken for unknown tokens, and otherwise PushNotOffered."""
     if token is not None and not any(
         push_token.token == token
         for push_token in context.state.push_tokens.of_user[context.actor.id]
@@ -104,8 +104,9 @@ def test_notification(context: CommandContext, token: str | None) -> Decision[No
     raise PushNotOffered()
 
 
-def all_tokens_removed(state: State, user_id: int) -> list[PushTokensRemoved]:
-    """Return the change that removes an account's push tokens when its API key is replaced."""
+def token_removal_changes(state: State, user_id: int) -> list[PushTokensRemoved]:
+    """Return the change that removes all of an account's push tokens, because its API key is
+    replaced."""
     ids = tuple(token.id for token in state.push_tokens.of_user[user_id])
     return [PushTokensRemoved(user_id=user_id, token_ids=ids)] if ids else []
 

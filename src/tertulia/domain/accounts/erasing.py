@@ -1,4 +1,4 @@
-"""Deleting accounts: deactivating them for good, and erasing their person's data."""
+"""Deleting accounts permanently, and erasing personal data."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -8,14 +8,16 @@ import msgspec
 
 from tertulia.domain.accounts import (
     admission,
+    data_exports,
     deactivation,
+    devices,
     identities,
     personal,
     profiles,
     second_factors,
     users,
 )
-from tertulia.domain.organization import imports
+from tertulia.domain.organization import exports, imports
 from tertulia.model.changes import (
     AlertWordsChanged,
     AnyChange,
@@ -24,7 +26,6 @@ from tertulia.model.changes import (
     ConfirmationsEnded,
     CredentialChanged,
     DataExportsRemoved,
-    DeviceRemoved,
     DraftDeleted,
     NavigationViewRemoved,
     PushTokensRemoved,
@@ -45,30 +46,30 @@ from tertulia.model.users import PersonalSettings, User
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
-AT_ONCE: Final = 200
-"""Records that one command deletes."""
+BATCH_SIZE: Final = 200
+"""The number of records that one command deletes."""
 
 
 def clear(context: CommandContext, user_id: int) -> Decision[bool]:
-    """Delete up to `AT_ONCE` of the private records, and of the files that no message links, of a
-    deactivated account that the actor manages. Return whether some may be left. Raise Refused as
+    """Delete up to `BATCH_SIZE` private records of a deactivated account that the actor manages,
+    and its files that no message links. Return whether more may be left. Raise Refused as
     `delete`."""
     state, target = context.state, users.managed_user(context, user_id)
     if target.is_active:
         raise Refused("Deactivate this account first.")
-    changes = [*islice(_cleared(state, target), AT_ONCE)]
-    return Decision(len(changes) == AT_ONCE, changes)
+    changes = [*islice(_clearing_changes(state, target), BATCH_SIZE)]
+    return Decision(len(changes) == BATCH_SIZE, changes)
 
 
 def clear_files(context: CommandContext, user_id: int) -> Decision[bool]:
-    """Delete up to `AT_ONCE` files of an account that the actor manages, and of its bots. Return
-    whether some may be left. Raise Refused as `delete`."""
+    """Delete up to `BATCH_SIZE` files of an account that the actor manages, and of its bots. Return
+    whether more may be left. Raise Refused as `delete`."""
     target = users.managed_user(context, user_id)
-    changes = [*islice(_files(context.state, target), AT_ONCE)]
-    return Decision(len(changes) == AT_ONCE, changes)
+    changes = [*islice(_file_removal_changes(context.state, target), BATCH_SIZE)]
+    return Decision(len(changes) == BATCH_SIZE, changes)
 
 
-def _cleared(state: State, target: User) -> Iterator[AnyChange]:
+def _clearing_changes(state: State, target: User) -> Iterator[AnyChange]:
     user_id = target.id
     for topic in state.user_topics.of_user[user_id]:
         yield UserTopicChanged(
@@ -88,17 +89,18 @@ def _cleared(state: State, target: User) -> Iterator[AnyChange]:
             yield AttachmentRemoved(attachment_id=attachment.id, user_id=user_id)
 
 
-def _files(state: State, target: User) -> Iterator[AnyChange]:
+def _file_removal_changes(state: State, target: User) -> Iterator[AnyChange]:
     for account_id in state.users.accounts_of(target):
         for attachment in state.uploads.of_user[account_id]:
             yield AttachmentRemoved(attachment_id=attachment.id, user_id=account_id)
 
 
 def delete(context: CommandContext, user_id: int, host: str) -> Decision[str]:
-    """Deactivate an account that the actor manages, and erase its name, address, picture, profile,
-    status, settings, and private records, and the addresses that it invited. `host` is the host of
-    its new address. Return the name of its picture, or an empty string. Its messages stay.
+    """Deactivate an account that the actor manages, and erase its name, address, avatar, profile,
+    status, settings, and private records, the addresses that it invited, and the organization's
+    data exports, which contain it. Messages stay.
 
+    `host` is the host of its new address. Return the name of its avatar file, or an empty string.
     Raise Refused as `deactivation.deactivate`, and if it's already deleted.
     """
     target = users.managed_user(context, user_id)
@@ -116,16 +118,21 @@ def delete(context: CommandContext, user_id: int, host: str) -> Decision[str]:
         "avatar_version": target.avatar_version + 1,
         "timezone": "",
     }
-    changes += admission.invitations_accepted(context.state, target.address)
-    changes += admission.invitations_redacted(context.state, target)
-    changes += [*users.changed(context, target, blank), *_emptied(context, target)]
-    changes += _own(context.state, target.id)
+    changes += admission.invitation_acceptance_changes(context.state, target.address)
+    changes += admission.invitation_redaction_changes(context.state, target)
+    changes += [
+        *users.account_changes(context, target, blank),
+        *_profile_removal_changes(context, target),
+    ]
+    changes += _record_changes(context.state, target.id)
+    for export in filter(lambda export: export.path, exports.organization_exports(context.state)):
+        changes += data_exports.deletion_changes(context, export)
     return Decision(target.avatar_file, changes)
 
 
-def _own(state: State, user_id: int) -> list[AnyChange]:
+def _record_changes(state: State, user_id: int) -> list[AnyChange]:
     """Return the changes that delete the account's private records."""
-    changes: list[AnyChange] = [*identities.unlinked(state, user_id)]
+    changes: list[AnyChange] = [*identities.unlink_changes(state, user_id)]
     changes += [
         DraftDeleted(user_id=user_id, draft_id=draft.id) for draft in state.drafts.of_user[user_id]
     ]
@@ -141,10 +148,8 @@ def _own(state: State, user_id: int) -> list[AnyChange]:
         ReminderRemoved(user_id=user_id, reminder_id=reminder.id)
         for reminder in state.reminders.of_user[user_id]
     ]
-    if exports := state.data_exports.of_user[user_id]:
-        export_ids = tuple(
-            sorted(export.id for export in exports if export.kind is ExportKind.PERSON)
-        )
+    if own := state.data_exports.of_user[user_id]:
+        export_ids = tuple(sorted(export.id for export in own if export.kind is ExportKind.PERSON))
         changes += [DataExportsRemoved(export_ids=export_ids)] if export_ids else []
     if user_id in state.alert_words:
         changes.append(AlertWordsChanged(user_id=user_id, words=()))
@@ -153,25 +158,23 @@ def _own(state: State, user_id: int) -> list[AnyChange]:
     if user_id in state.quiet_times:
         changes.append(QuietTimesChanged(quiet_times=QuietTimes(user_id=user_id)))
     factors = list(state.second_factors.of_user[user_id])
-    changes += second_factors.changes_removing(state, user_id, factors)
+    changes += second_factors.removal_changes(state, user_id, factors)
     if tokens := state.push_tokens.of_user[user_id]:
         ids = tuple(sorted(token.id for token in tokens))
         changes.append(PushTokensRemoved(user_id=user_id, token_ids=ids))
-    changes += [
-        DeviceRemoved(user_id=user_id, device_id=device.id)
-        for device in state.devices.of_user[user_id]
-    ]
-    return [*changes, *imports.samples_forgotten(state)]
+    for device in state.devices.of_user[user_id]:
+        changes += devices.removal_changes(state, device)
+    return [*changes, *imports.sample_removal_changes(state)]
 
 
-def _emptied(context: CommandContext, target: User) -> list[AnyChange]:
+def _profile_removal_changes(context: CommandContext, target: User) -> list[AnyChange]:
     state = context.state
     changes: list[AnyChange] = []
     fields = [value.field_id for value in state.profile_values.of_user[target.id]]
     if fields:
-        changes += profiles.emptied(context, target, fields)
+        changes += profiles.profile_removal_changes(context, target, fields)
     if target.id in state.statuses:
-        changes.append(personal.status_removed(state, target.id))
+        changes.append(personal.status_removal_change(state, target.id))
     pending = tuple(
         sorted(
             confirmation.id

@@ -1,4 +1,4 @@
-"""Feeds (RSS and Atom) that bots post from, each entry once."""
+"""RSS and Atom feeds whose entries bots post, each entry once."""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -18,13 +18,14 @@ from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 MAX_FEEDS: Final = 200
-"""In the organization."""
+"""The most feeds in an organization."""
 MAX_OF_BOT: Final = 20
 KEPT: Final = 500
-"""Remembered entries of one feed, besides those that are still in it."""
+"""The number of entries remembered for one feed, in addition to the entries that it still
+contains."""
 
 
-def listed(context: CommandContext, bot_id: int) -> Decision[list[Feed]]:
+def list_feeds(context: CommandContext, bot_id: int) -> Decision[list[Feed]]:
     """Return the feeds of a bot that the actor owns or administers, oldest first. Raise Refused for
     others."""
     bots.managed_bot(context, bot_id)
@@ -34,11 +35,11 @@ def listed(context: CommandContext, bot_id: int) -> Decision[list[Feed]]:
 def add(
     context: CommandContext, bot_id: int, url: str, channel: int | str, topic: str
 ) -> Decision[Feed]:
-    """Let a bot that the actor owns or administers post a feed's entries in the topic, or in one
-    with the feed's title if it's empty.
+    """Let a bot that the actor owns or administers post a feed's entries to the topic; if it's
+    empty, to a topic with the feed's title.
 
     Raise Refused for bots that aren't incoming webhooks, invalid URLs and topics, feeds that the
-    bot posts there already, and too many feeds; NoSuchChannel for channels that the actor can't
+    bot already posts there, and too many feeds; NoSuchChannel for channels that the actor can't
     see.
     """
     state = context.state
@@ -94,9 +95,12 @@ def change(
     channel: int | str | None,
     topic: str | None,
 ) -> Decision[Feed]:
-    """Change a feed of a bot that the actor owns or administers, and return it; None doesn't
-    change. Raise NoSuchItem if the bot has no such feed; otherwise as `add`."""
-    before = _of_bot(context, bot_id, feed_id)
+    """Change a feed of a bot that the actor owns or administers, and return it. None keeps the
+    current value.
+
+    Raise NoSuchItem if the bot has no such feed; otherwise as `add`.
+    """
+    before = _feed_of_bot(context, bot_id, feed_id)
     new_url = before.url if url is None else feed_url(url)
     is_moved = new_url != before.url
     after = msgspec.structs.replace(
@@ -121,11 +125,11 @@ def change(
 
 def remove(context: CommandContext, bot_id: int, feed_id: int) -> Decision[None]:
     """Remove a feed of a bot that the actor owns or administers. Raise NoSuchItem."""
-    _of_bot(context, bot_id, feed_id)
+    _feed_of_bot(context, bot_id, feed_id)
     return Decision(None, (FeedRemoved(feed_id=feed_id),))
 
 
-def _of_bot(context: CommandContext, bot_id: int, feed_id: int) -> Feed:
+def _feed_of_bot(context: CommandContext, bot_id: int, feed_id: int) -> Feed:
     bots.managed_bot(context, bot_id)
     feed = context.state.feeds.get(feed_id)
     if feed is None or feed.bot_id != bot_id:
@@ -139,10 +143,10 @@ def _of_bot(context: CommandContext, bot_id: int, feed_id: int) -> Feed:
 def skip_entries(
     context: CommandContext, feed: Feed, marks: Sequence[str], present: AbstractSet[str]
 ) -> Decision[None]:
-    """Note, as the server, that entries with these IDs won't be posted: they are old, or were in
-    the feed before. `present` are the IDs of all entries in the feed. Raise Refused if the feed has
-    changed."""
-    now = _unchanged(context, feed)
+    """Record, as the server, that entries with these IDs are skipped, because they're old or were
+    in the feed before. `present` are the IDs of all entries in the feed. Raise Refused if the feed
+    has changed."""
+    now = _require_unchanged(context, feed)
     unseen = tuple(mark for mark in marks if mark not in frozenset(now.seen))
     if now.has_begun and not unseen:
         return Decision(None)
@@ -152,10 +156,12 @@ def skip_entries(
 def post_entry(
     context: CommandContext, feed: Feed, mark: str, present: AbstractSet[str], draft: MessageDraft
 ) -> Decision[int | None]:
-    """Post the message about an entry as the feed's bot, and note that it was posted. Return the
-    message's ID, or None if it was posted already. Raise Refused if the feed has changed or the
-    message can't be sent."""
-    now = _unchanged(context, feed)
+    """Post the message about an entry as the feed's bot, and record that it was posted. Return the
+    message's ID, or None if the entry was posted before.
+
+    Raise Refused if the feed has changed or the message can't be sent.
+    """
+    now = _require_unchanged(context, feed)
     if context.actor.id != now.bot_id:
         raise Refused("Only the feed's bot can post its entries.")
     if mark in now.seen:
@@ -164,7 +170,7 @@ def post_entry(
     return Decision(sent.result.message_id, (*sent.changes, _read(now, (mark,), present)))
 
 
-def _unchanged(context: CommandContext, feed: Feed) -> Feed:
+def _require_unchanged(context: CommandContext, feed: Feed) -> Feed:
     now = context.state.feeds.get(feed.id)
     if now is None or (now.url, now.channel_id, now.topic) != (
         feed.url,

@@ -15,8 +15,8 @@ DAY = 86400
 
 
 def next_end(state: State, now: float) -> float | None:
-    """Return when the next member's waiting period ends; `now` if the period was changed since full
-    members were last determined."""
+    """Return when the next member's waiting period ends, in UNIX seconds; `now` if the period was
+    changed since full members were last determined."""
     if state.is_empty:
         return None
     realm = state.realm
@@ -29,17 +29,17 @@ def next_end(state: State, now: float) -> float | None:
 
 
 def end(context: CommandContext) -> Decision[None]:
-    """Make members whose waiting period has ended full members, as the server."""
+    """Make everyone whose waiting period has ended a full member, as the server."""
     due = next_end(context.state, context.now)
     if due is None or due > context.now:
         return Decision(None)
     period = context.state.realm.waiting_period_threshold
-    return Decision(None, [full_members(context.state, context.now, period)])
+    return Decision(None, [full_members_change(context.state, context.now, period)])
 
 
-def overdue(state: State, user: User, now: float) -> list[FullMembersChanged]:
-    """Return the change that must come before the account gets this role or is reactivated: the end
-    of its waiting period, if that passed while the account wasn't an active member."""
+def overdue_changes(state: State, user: User, now: float) -> list[FullMembersChanged]:
+    """Return the change that ends the account's waiting period if it passed while the account
+    wasn't an active member. It must come before changes that make it an active member again."""
     period = state.realm.waiting_period_threshold
     if (
         user.role is not Role.MEMBER
@@ -47,11 +47,11 @@ def overdue(state: State, user: User, now: float) -> list[FullMembersChanged]:
         or now - user.joined_at < period * DAY
     ):
         return []
-    return [full_members(state, now, period)]
+    return [full_members_change(state, now, period)]
 
 
 def with_changes(state: State, changes: Sequence[FullMembersChanged]) -> State:
-    """Return a copy of the state with these changes (`State.with_changes`)."""
+    """Return a copy of the state with these changes applied."""
     for change in changes:
         realm = msgspec.structs.replace(
             state.realm,
@@ -62,7 +62,7 @@ def with_changes(state: State, changes: Sequence[FullMembersChanged]) -> State:
     return state
 
 
-def full_members(state: State, now: float, period: int) -> FullMembersChanged:
+def full_members_change(state: State, now: float, period: int) -> FullMembersChanged:
     """Return the change that makes everyone who joined at least `period` days ago a full member."""
     was = state.realm.full_members_joined_by
     # Nobody joined before 1970: a longer period makes no difference.
@@ -76,5 +76,6 @@ def full_members(state: State, now: float, period: int) -> FullMembersChanged:
     )
     ahead, people = with_changes(state, [change]), [*change.joined, *change.left]
     return msgspec.structs.replace(
-        change, sight=visibility.by_membership(state, ahead, SystemGroup.FULL_MEMBERS, people)
+        change,
+        sight=visibility.compare_by_membership(state, ahead, SystemGroup.FULL_MEMBERS, people),
     )

@@ -1,10 +1,8 @@
-"""Who is who: finding, linking, and creating accounts for people whom an identity provider names,
-and giving them the roles and groups that they have there."""
+"""Finding, linking, and creating accounts for people whom an identity provider identifies, and
+syncing their roles and groups from it."""
 
 from collections.abc import Mapping
 from typing import Final
-
-import msgspec
 
 from tertulia.domain import names, permissions
 from tertulia.domain.accounts import addresses, admission, signup, users
@@ -29,7 +27,8 @@ MAX_SUBJECT: Final = 500
 
 
 class NotRecognized(Refused):
-    """The provider knows the person, but they can't use this organization; the message says why."""
+    """The provider identified the person, but they can't use this organization. The message says
+    why."""
 
     def __init__(self, reason: str, message: str, **arguments: str) -> None:
         """`reason` and `arguments` are for a translated message."""
@@ -47,11 +46,11 @@ def recognize(
     render: Render,
     invitation_id: int | None = None,
 ) -> Decision[User]:
-    """Return the person's account: the one that is linked to the identity, else the one with its
-    verified address, which is then linked, else a new one. Roles and groups follow the provider.
+    """Return the person's account: the one linked to the identity, else the one with its verified
+    address, which is then linked, else a new one. Its role and groups are synced from the provider.
 
-    `credential`, without a password, `site`, the server's URL, and `invitation_id`, a reusable
-    invitation that the person has opened, are for a new account. Raise NotRecognized if there is no
+    `credential` (without a password), `site` (the server's URL), and `invitation_id` (a reusable
+    invitation that the person opened) are for a new account. Raise NotRecognized if there is no
     account, or it can't be used; AccountDeactivated; and Refused if the organization doesn't allow
     the address.
     """
@@ -65,13 +64,13 @@ def recognize(
     linked = state.identities.by_subject.get((proven.method, proven.subject))
     if linked is not None:
         owner = _usable(state.users[state.identities[linked].user_id])
-        return Decision(owner, synced(context, owner, proven.groups, rules))
+        return Decision(owner, sync_changes(context, owner, proven.groups, rules))
     address = _verified_address(proven, rules)
     if (user := state.user_with_address(address)) is None:
-        invitation = invitation_for(state, address, context.now) or _opened(
+        invitation = invitation_for(state, address, context.now) or _opened_invitation(
             state, invitation_id, context.now
         )
-        return _joined(context, proven, rules, address, credential, site, render, invitation)
+        return _join(context, proven, rules, address, credential, site, render, invitation)
     if user.is_bot:
         raise NotRecognized(
             "address_of_bot",
@@ -80,7 +79,7 @@ def recognize(
         )
     _usable(user)
     if any(identity.method == proven.method for identity in state.identities.of_user[user.id]):
-        # The address was given to someone else, or the provider was set up anew.
+        # The address was given to someone else, or the provider was set up again.
         raise NotRecognized(
             "linked_elsewhere",
             "The account with the address {address} is linked to another person at {title}. Ask"
@@ -88,28 +87,16 @@ def recognize(
             address=address,
             title=rules.title,
         )
-    invited = _role_of_used_invitation(state, user)
-    linking = link(context, user.id, proven, invited)
-    ahead = msgspec.structs.replace(
-        context, state=state.with_changes(*(change.identity for change in linking))
-    )
-    return Decision(user, [*linking, *synced(ahead, user, proven.groups, rules)])
+    linking = link_changes(context, user.id, proven)
+    return Decision(user, [*linking, *sync_changes(context, user, proven.groups, rules)])
 
 
-def _opened(state: State, invitation_id: int | None, now: float) -> Invitation | None:
-    """Return the reusable invitation, if it can be used."""
+def _opened_invitation(state: State, invitation_id: int | None, now: float) -> Invitation | None:
+    """Return the reusable invitation with that ID, if it can be used."""
     invitation = None if invitation_id is None else state.invitations.get(invitation_id)
     if invitation is None or not invitation.is_reusable:
         return None
     return invitation if admission.is_usable(state, invitation, now) else None
-
-
-def _role_of_used_invitation(state: State, user: User) -> Role | None:
-    """Return the account's role, if an invitation of its address gave it."""
-    for invitation in state.invitations.of_address[user.address.casefold()]:
-        if invitation.status is InvitationStatus.USED and invitation.role is user.role:
-            return user.role
-    return None
 
 
 def _verified_address(proven: ProvenIdentity, rules: RecognitionRules) -> str:
@@ -136,7 +123,7 @@ def _usable(user: User) -> User:
     return user
 
 
-def _joined(
+def _join(
     context: CommandContext,
     proven: ProvenIdentity,
     rules: RecognitionRules,
@@ -146,7 +133,7 @@ def _joined(
     render: Render,
     invitation: Invitation | None,
 ) -> Decision[User]:
-    """Create the account, as the invitation says if the person has one."""
+    """Create the account, with what the person's invitation grants if they have one."""
     state = context.state
     if not rules.creates and invitation is None:
         raise NotRecognized(
@@ -162,7 +149,7 @@ def _joined(
             address=address,
         )
     if invitation is None:
-        addresses.usable(state, address)
+        addresses.allowed_address(state, address)
     values = proven.groups or frozenset()
     joining = NewMember(
         address=address,
@@ -177,8 +164,7 @@ def _joined(
         ),
     )
     joined = signup.join(context, invitation, address, joining, render)
-    invited = joined.result.role if invitation is not None and joining.role is None else None
-    changes = [*joined.changes, *link(context, joined.result.id, proven, invited)]
+    changes = [*joined.changes, *link_changes(context, joined.result.id, proven)]
     return Decision(joined.result, changes, joined.mails)
 
 
@@ -192,8 +178,8 @@ def invitation_for(state: State, address: str, now: float) -> Invitation | None:
 
 
 def free_name(state: State, proven: str, address: str, user_id: int | None = None) -> str:
-    """Return a name for an account: the proven one, or one like it that no other account than
-    `user_id` has. Raise NotRecognized if none is allowed."""
+    """Return the proven name, or a similar one that no account other than `user_id` has. Raise
+    NotRecognized if none is allowed."""
     local, plain = address.partition("@")[0], plain_name(proven)
     for name in (plain, f"{plain} ({local})"[: names.MAX_FULL_NAME], local, f"{local} (new)"):
         try:
@@ -207,7 +193,7 @@ def free_name(state: State, proven: str, address: str, user_id: int | None = Non
 
 
 def plain_name(proven: str) -> str:
-    """Return a name without characters that names can't have."""
+    """Remove characters that names can't contain."""
     plain = "".join(text if text not in '*`\\>"@|' else " " for text in proven)
     return " ".join(plain.split())[: names.MAX_FULL_NAME].strip()
 
@@ -215,8 +201,8 @@ def plain_name(proven: str) -> str:
 # Links
 
 
-def link(
-    context: CommandContext, user_id: int, proven: ProvenIdentity, invited_role: Role | None = None
+def link_changes(
+    context: CommandContext, user_id: int, proven: ProvenIdentity
 ) -> list[IdentityLinked]:
     """Return the change that links an account to an identity, which must not be linked yet."""
     identity = Identity(
@@ -225,12 +211,13 @@ def link(
         method=proven.method,
         subject=proven.subject,
         linked_at=int(context.now),
-        invited_role=invited_role,
     )
     return [IdentityLinked(identity=identity)]
 
 
-def unlinked(state: State, user_id: int, method: str | None = None) -> list[IdentitiesUnlinked]:
+def unlink_changes(
+    state: State, user_id: int, method: str | None = None
+) -> list[IdentitiesUnlinked]:
     """Return the change that removes an account's links to the method, or to all, if any."""
     identities = state.identities.of_user[user_id]
     ids = tuple(sorted(identity.id for identity in identities if method in {None, identity.method}))
@@ -239,13 +226,14 @@ def unlinked(state: State, user_id: int, method: str | None = None) -> list[Iden
 
 def unlink(context: CommandContext, user_id: int, method: str | None = None) -> Decision[int]:
     """Remove an account's links to a sign-in method, or to all, so that the next sign-in finds it
-    by its email address. Return how many there were. Only the operator can do this."""
-    changes = unlinked(context.state, user_id, method)
+    by its email address. Return the number of removed links. For the server's operator."""
+    changes = unlink_changes(context.state, user_id, method)
     return Decision(sum(len(change.identity_ids) for change in changes), changes)
 
 
 def unlink_managed(context: CommandContext, user_id: int) -> Decision[int]:
-    """Remove all links of an account, as `unlink`. Raise Refused unless the actor is an owner."""
+    """Remove all links of an account. Return the number of removed links. Raise Refused unless the
+    actor is an owner."""
     permissions.require_owner(context.state, context.actor)
     return unlink(context, permissions.visible_user(context.state, context.actor, user_id).id)
 
@@ -253,11 +241,11 @@ def unlink_managed(context: CommandContext, user_id: int) -> Decision[int]:
 def unlink_own(
     context: CommandContext, identity_id: int, methods: frozenset[str]
 ) -> Decision[None]:
-    """Remove one of the actor's links. `methods` are the sign-in methods that are set up. Raise
-    NoSuchItem for others' links, and Refused for the only way to sign in."""
+    """Remove one of the actor's links. `methods` are the configured sign-in methods. Raise
+    NoSuchItem for others' links, and Refused if the actor couldn't sign in anymore."""
     state, actor = context.state, context.actor
-    own = state.identities.of_user[actor.id]
-    gone = [identity for identity in own if identity.id == identity_id]
+    linked = state.identities.of_user[actor.id]
+    gone = [identity for identity in linked if identity.id == identity_id]
     if not gone:
         raise NoSuchItem("identity")
     has_password = (
@@ -265,43 +253,45 @@ def unlink_own(
     )
     factors = state.second_factors
     has_passkey = any(factor.id in factors.passkeys.ids for factor in factors.of_user[actor.id])
-    others = {identity.method for identity in own if identity.id != identity_id}
+    others = {identity.method for identity in linked if identity.id != identity_id}
     if not (has_password or has_passkey or others & methods):
-        raise Refused("You can't sign in otherwise. Set a password or add a passkey first.")
+        raise Refused("You couldn't sign in anymore. Set a password or add a passkey first.")
     return Decision(None, [IdentitiesUnlinked(user_id=actor.id, identity_ids=(identity_id,))])
 
 
 # Roles and groups
 
 
-def synced(
+def sync_changes(
     context: CommandContext,
     user: User,
     values: frozenset[str] | None,
     rules: RecognitionRules,
 ) -> list[AnyChange]:
-    """Return the changes that give the user the role and the groups that the provider's `values`
-    stand for; none if the provider doesn't say (None). Only groups that the rules name change, and
-    only roles that they name are taken away. The last owner stays one."""
+    """Return the changes that sync the user's role and groups with the provider's `values`; no
+    changes if the provider doesn't send any (None).
+
+    Only groups and roles that the rules name are added or removed. What an invitation granted
+    stays, and the last owner stays an owner.
+    """
     if values is None:
         return []
     state, changes = context.state, list[AnyChange]()
     role = _role(state, user, values, rules.roles)
     if role is not user.role:
-        changes += users.changed(context, user, {"role": role})
+        changes += users.account_changes(context, user, {"role": role})
     for name, value in rules.groups.items():
         group = _group(state, name)
-        if group is None:
+        if group is None or (value not in values and group.id in user.invited_group_ids):
             continue
         present, absent = ((user.id,), ()) if value in values else ((), (user.id,))
-        changes += groups.members_synced(state, group, present, absent)
+        changes += groups.sync_changes(state, group, present, absent)
     return changes
 
 
 def _role(state: State, user: User, values: frozenset[str], roles: Mapping[Role, str]) -> Role:
-    # A role that an invitation gave, or that the rules don't name, stays.
-    own = state.identities.of_user[user.id]
-    is_invited = any(identity.invited_role is user.role for identity in own)
+    is_invited = user.invited_role is user.role or _is_invited_by_address(state, user)
+    # Keep a role that an invitation granted, or that the rules don't name.
     otherwise = Role.MEMBER if user.role in roles and not is_invited else user.role
     role = min((role for role, value in roles.items() if value in values), default=otherwise)
     if user.role is not Role.OWNER or role is Role.OWNER:
@@ -313,6 +303,15 @@ def _role(state: State, user: User, values: frozenset[str], roles: Mapping[Role,
     except LastOfKind:
         return Role.OWNER
     return role
+
+
+def _is_invited_by_address(state: State, user: User) -> bool:
+    """Whether an invitation of the address gave the role. Accounts of version 0.1.0 don't record
+    it."""
+    return any(
+        invitation.status is InvitationStatus.USED and invitation.role is user.role
+        for invitation in state.invitations.of_address[user.address.casefold()]
+    )
 
 
 def _group(state: State, name: str) -> UserGroup | None:

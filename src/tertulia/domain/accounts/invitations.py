@@ -1,4 +1,4 @@
-"""Invitations: by email to one address each, and links that anyone who has them can use."""
+"""Invitations: emails to one address each, and links that anyone can use."""
 
 import re
 from collections.abc import Iterable
@@ -23,14 +23,14 @@ DAY: Final = 86400
 MAX_WELCOME_TEXT: Final = 8000
 """Code points."""
 MAX_MINUTES: Final = 100 * 366 * 24 * 60
-"""The longest time until an invitation expires, if it does."""
+"""The longest time until an invitation expires, in minutes. Invitations can also never expire."""
 _BETWEEN: Final = re.compile(r"[,\n\r]+")
 _NAMED: Final = re.compile(r"[^<>]*<([^<>]*)>")
 
 
 class InvitationTerms(Struct, frozen=True, kw_only=True):
-    """What people are invited to. If `minutes` is None, the invitation never expires.
-    `welcome_text` is as in the model."""
+    """The role, groups, and channels that an invitation grants. If `minutes` is None, it never
+    expires. `welcome_text` is as in `Invitation`."""
 
     minutes: int | None
     role: Role = Role.MEMBER
@@ -42,7 +42,8 @@ class InvitationTerms(Struct, frozen=True, kw_only=True):
 
 
 class InvitationUpdate(Struct, frozen=True, kw_only=True):
-    """New terms of a link. UNSET leaves one unchanged; the rest is as in `InvitationTerms`."""
+    """New terms of a link. UNSET keeps the current value; the fields are as in
+    `InvitationTerms`."""
 
     minutes: int | UnsetType | None = UNSET
     role: Role | UnsetType = UNSET
@@ -53,8 +54,8 @@ class InvitationUpdate(Struct, frozen=True, kw_only=True):
 
 
 class InvitationDelivery(Struct, frozen=True, kw_only=True):
-    """The server's URL and a nonce for the links, and how many invitations can be emailed per
-    day."""
+    """The server's URL and a nonce for invitation links, and the daily limit of emailed
+    invitations."""
 
     site: str
     nonce: str
@@ -62,12 +63,12 @@ class InvitationDelivery(Struct, frozen=True, kw_only=True):
 
 
 class NotInvited(Struct, frozen=True):
-    """An address that wasn't invited, and why."""
+    """An address that wasn't invited, and the reason."""
 
     address: str
     reason: str
     is_deactivated: bool = False
-    """Whether it belongs to a deactivated account."""
+    """Whether the address belongs to a deactivated account."""
 
 
 class InviteResult(Struct, frozen=True, kw_only=True):
@@ -82,11 +83,12 @@ class InviteResult(Struct, frozen=True, kw_only=True):
 def invite(
     context: CommandContext, addressees: str, terms: InvitationTerms, post: InvitationDelivery
 ) -> Decision[InviteResult]:
-    """Invite the addresses, separated by commas or line breaks, by email.
+    """Invite the addresses, separated by commas or line breaks, by email. Addresses with an account
+    are skipped. If an address is invalid or not allowed, or the daily limit would be exceeded,
+    nobody is invited, and the result says why.
 
-    Addresses with an account are skipped. If an address is invalid or not allowed, or the daily
-    limit would be exceeded, nobody is invited, and the result says why. Raise Refused if the actor
-    can't invite people, or not on such terms, and if there is no address.
+    Raise Refused if the actor can't invite people or can't offer these terms, and if there is no
+    address.
     """
     state, actor = context.state, context.actor
     _require_person(actor)
@@ -97,7 +99,7 @@ def invite(
     wanted = _addresses(addressees)
     if not wanted:
         raise Refused("Enter at least one email address.")
-    example = _on_terms(context, terms, post.nonce)
+    example = _invitation_on_terms(context, terms, post.nonce)
     bad: list[NotInvited] = []
     known: list[NotInvited] = []
     fresh: list[str] = []
@@ -119,7 +121,7 @@ def invite(
     if sent_today(state, context.now) + len(fresh) > post.per_day:
         return Decision(InviteResult(daily_limit_reached=True))
     made = tuple(
-        _made(context, example, state.invitations.next_id() + number, address)
+        _copy_for(context, example, state.invitations.next_id() + number, address)
         for number, address in enumerate(fresh)
     )
     return Decision(
@@ -130,7 +132,7 @@ def invite(
 
 
 def _addresses(text: str) -> list[str]:
-    """Return the addresses in a list, each once, without the names in front of them."""
+    """Return the unique addresses in the text, without display names."""
     result: dict[str, str] = {}
     for part in _BETWEEN.split(text):
         named = _NAMED.fullmatch(part.strip())
@@ -143,8 +145,8 @@ def _addresses(text: str) -> list[str]:
 def create_link(
     context: CommandContext, terms: InvitationTerms, nonce: str
 ) -> Decision[Invitation]:
-    """Create an invitation link that anyone can use. Raise Refused if the actor can't, or not on
-    such terms."""
+    """Create an invitation link that anyone can use. Raise Refused if the actor can't invite people
+    or can't offer these terms."""
     state, actor = context.state, context.actor
     _require_person(actor)
     permissions.require(
@@ -157,9 +159,9 @@ def create_link(
 def create_server_link(
     context: CommandContext, terms: InvitationTerms, nonce: str
 ) -> Decision[Invitation]:
-    """Create a link in the actor's name, as the server's operator, whom the organization's settings
-    don't bind."""
-    made = _on_terms(context, terms, nonce)
+    """Create a link in the actor's name, for the server's operator, who isn't bound by the
+    organization's settings."""
+    made = _invitation_on_terms(context, terms, nonce)
     return Decision(made, [InvitationsMade(invitations=(made,))])
 
 
@@ -170,11 +172,11 @@ def create_personal_link(
     nonce: str,
     email_from: str | None = None,
 ) -> Decision[Invitation]:
-    """Create a link for one address, and email it if `email_from` is the server's URL. Raise
-    Refused for an address that is taken or not allowed."""
-    like = _on_terms(context, terms, nonce)
-    address = addresses.usable(context.state, text)
-    made = _made(context, like, like.id, address, mailed=email_from is not None)
+    """Create a link for one address, and email it if `email_from`, the server's URL, is given.
+    Raise Refused for an address that is taken or not allowed."""
+    like = _invitation_on_terms(context, terms, nonce)
+    address = addresses.allowed_address(context.state, text)
+    made = _copy_for(context, like, like.id, address, mailed=email_from is not None)
     emails = [] if email_from is None else [_mail(made, email_from)]
     return Decision(made, [InvitationsMade(invitations=(made,))], emails)
 
@@ -184,8 +186,9 @@ def _require_person(actor: User) -> None:
         raise Refused("Bots can't invite people.")
 
 
-def _on_terms(context: CommandContext, terms: InvitationTerms, nonce: str) -> Invitation:
-    """Return a reusable invitation on these terms. Raise Refused if the actor can't offer them."""
+def _invitation_on_terms(context: CommandContext, terms: InvitationTerms, nonce: str) -> Invitation:
+    """Return a reusable invitation with these terms. Raise Refused if the actor can't offer
+    them."""
     state, actor = context.state, context.actor
     _require_role(state, actor, terms.role)
     return Invitation(
@@ -222,7 +225,7 @@ def _welcome_text(context: CommandContext, text: str | None) -> str | None:
     return text
 
 
-def _made(
+def _copy_for(
     context: CommandContext,
     like: Invitation,
     invitation_id: int,
@@ -230,7 +233,7 @@ def _made(
     *,
     mailed: bool = True,
 ) -> Invitation:
-    """Return a copy for one address."""
+    """Return a copy of the invitation for one address."""
     return Invitation(
         id=invitation_id,
         inviter_id=like.inviter_id,
@@ -321,22 +324,22 @@ def visible_to(state: State, viewer: User, now: float) -> list[Invitation]:
 
 
 def revoke(context: CommandContext, invitation_id: int) -> Decision[None]:
-    """Revoke an email invitation. Raise Refused for those that are unknown, expired, or not the
-    actor's to revoke, all alike."""
+    """Revoke an email invitation. Raise the same Refused for unknown invitations, expired ones, and
+    those that the actor can't revoke."""
     invitation = _managed(context, invitation_id, reusable=False)
-    return Decision(None, admission.invitations_ended([invitation], InvitationStatus.REVOKED))
+    return Decision(None, admission.invitation_end_changes([invitation], InvitationStatus.REVOKED))
 
 
 def revoke_link(context: CommandContext, invitation_id: int) -> Decision[None]:
-    """Revoke a link. Raise as `revoke`."""
+    """Revoke an invitation link. Raise as `revoke`."""
     invitation = _managed(context, invitation_id, reusable=True)
-    return Decision(None, admission.invitations_ended([invitation], InvitationStatus.REVOKED))
+    return Decision(None, admission.invitation_end_changes([invitation], InvitationStatus.REVOKED))
 
 
 def change_link(
     context: CommandContext, invitation_id: int, new: InvitationUpdate
 ) -> Decision[None]:
-    """Change the terms of a link. Raise as `revoke_link` and `create_link`."""
+    """Change the terms of an invitation link. Raise as `revoke_link` and `create_link`."""
     state = context.state
     invitation = _managed(context, invitation_id, reusable=True)
     values: dict[str, Any] = {}
@@ -362,8 +365,8 @@ def change_link(
 
 
 def resend(context: CommandContext, invitation_id: int, post: InvitationDelivery) -> Decision[None]:
-    """Email an invitation again. It expires when it did before. Raise as `revoke`, and Refused at
-    the daily limit."""
+    """Email an invitation again. Its expiry doesn't change. Raise as `revoke`, and Refused at the
+    daily limit."""
     invitation = _managed(context, invitation_id, reusable=False)
     if sent_today(context.state, context.now) >= post.per_day:
         raise Refused(

@@ -1,4 +1,4 @@
-"""Views in the left sidebar, and onboarding steps."""
+"""Custom views in the left sidebar, and onboarding steps."""
 
 from typing import Final
 
@@ -35,10 +35,10 @@ MAX_VIEWS = 1000
 def add(
     context: CommandContext, fragment: str, is_pinned: bool, name: str | None
 ) -> Decision[None]:
-    """Add a view, or settings of a built-in one.
+    """Add a view, or settings for a built-in view.
 
-    Raise Refused for a taken address or name, a built-in view with a name or another without one,
-    and for empty or long texts.
+    Raise Refused for a taken fragment or name, a name for a built-in view, a missing name for other
+    views, and for empty or long texts.
     """
     state, actor = context.state, context.actor
     address = names.view_fragment(fragment)
@@ -62,7 +62,8 @@ def add(
 def change(
     context: CommandContext, fragment: str, is_pinned: bool | None, name: str | None
 ) -> Decision[None]:
-    """Pin, unpin, or rename a view; None doesn't change. Raise NoSuchView, or Refused as `add`."""
+    """Pin, unpin, or rename a view; None keeps the current value. Raise NoSuchView, or Refused as
+    `add`."""
     if name is not None:
         _check_nameable(fragment.strip())
     view = _own(context, fragment)
@@ -80,7 +81,7 @@ def change(
 
 
 def remove(context: CommandContext, fragment: str) -> Decision[None]:
-    """Remove a view, or settings of a built-in one. Raise NoSuchView."""
+    """Remove a view, or the settings of a built-in view. Raise NoSuchView."""
     view = _own(context, fragment)
     removed = NavigationViewRemoved(
         user_id=context.actor.id, view_id=view.id, fragment=view.fragment
@@ -101,7 +102,7 @@ def _own(context: CommandContext, fragment: str) -> NavigationView:
 
 
 def _name(context: CommandContext, fragment: str, name: str | None) -> str | None:
-    """Return the name in its final form. Raise Refused if the view can't have it."""
+    """Return the normalized name. Raise Refused if the view can't have it."""
     if name is None:
         return None
     _check_nameable(fragment)

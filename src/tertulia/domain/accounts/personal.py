@@ -39,10 +39,8 @@ def own_alert_words(context: CommandContext) -> Decision[list[str]]:
 
 
 def add_alert_words(context: CommandContext, words: Sequence[str]) -> Decision[list[str]]:
-    """Add words, ignoring case, and return all of them.
-
-    Raise Refused for long or too many words.
-    """
+    """Add alert words, ignoring case, and return all of them. Raise Refused for words that are too
+    long, and for too many."""
     present = _present(context)
     known = {compared(word): word for word in present}
     for word in _tidy(words):
@@ -55,7 +53,7 @@ def add_alert_words(context: CommandContext, words: Sequence[str]) -> Decision[l
 
 
 def remove_alert_words(context: CommandContext, words: Sequence[str]) -> Decision[list[str]]:
-    """Remove words, ignoring case and unknown ones. Return the others."""
+    """Remove alert words, ignoring case and unknown words. Return the remaining ones."""
     present = _present(context)
     gone = {compared(word) for word in _tidy(words)}
     return _become(context, present, tuple(w for w in present if compared(w) not in gone))
@@ -99,7 +97,7 @@ def unmute_user(context: CommandContext, user_id: int) -> Decision[None]:
 
 
 def muted_either_way(state: State, user_id: int) -> set[int]:
-    """Return the users whom this one muted, and those who muted this one."""
+    """Return the users whom this user muted, and those who muted this user."""
     return {muted.muted_id for muted in state.muted_users.of_user[user_id]} | {
         muted.user_id for muted in state.muted_users.of_muted[user_id]
     }
@@ -107,26 +105,27 @@ def muted_either_way(state: State, user_id: int) -> set[int]:
 
 MAX_STATUS_TEXT = 60
 LATEST_END: Final = 366 * 86400
-"""Seconds from now within which a status must end, if it does."""
-ENDED_AT_ONCE: Final = 500
-"""Statuses that one command removes; the rest follow."""
+"""The maximum time until a status ends, in seconds."""
+STATUS_BATCH: Final = 500
+"""The number of statuses that one command removes."""
 
 
 class NewStatus(Struct, frozen=True, kw_only=True):
-    """New values for a status; None doesn't change. An empty text or emoji name removes it."""
+    """New values for a status. None keeps the current value, and an empty text or emoji name
+    removes it."""
 
     text: str | None = None
     emoji_name: str | None = None
     emoji_code: str | None = None
     emoji_kind: EmojiKind | None = None
     ends_at: int | None = None
-    """When the status is removed, in UNIX seconds; 0 for never. None keeps the end if the status
-    doesn't change; a new status has no end."""
+    """When the status is removed, in UNIX seconds, or 0 for never. With None, a changed status
+    never ends, and an unchanged status keeps its end."""
     invisible: bool | None = None
     """Deprecated: the opposite of the setting `presence_enabled`."""
 
 
-def change_own(context: CommandContext, new: NewStatus) -> Decision[bool]:
+def change_own_status(context: CommandContext, new: NewStatus) -> Decision[bool]:
     """Change the actor's own status. Return whether `presence_enabled` changed. Raise Refused for
     empty requests, long texts, unknown emoji, and an end that is past, more than a year away, or
     without a status."""
@@ -134,15 +133,15 @@ def change_own(context: CommandContext, new: NewStatus) -> Decision[bool]:
 
 
 def change_status(context: CommandContext, user_id: int, new: NewStatus) -> Decision[bool]:
-    """Change someone else's status as an administrator. Otherwise as `change_own`."""
+    """Change someone else's status as an administrator. Otherwise as `change_own_status`."""
     permissions.require_administrator(context.state, context.actor)
     user = permissions.visible_user(context.state, context.actor, user_id)
     permissions.require(user.is_active and not user.is_system_bot, "This user doesn't exist.")
     return _change(context, user, new)
 
 
-def next_end(state: State, now: float) -> float | None:
-    """Return when the next status ends."""
+def next_status_end(state: State, now: float) -> float | None:
+    """Return when the next status ends, in UNIX seconds."""
     first = state.statuses.by_end.first
     return None if first is None else first.ends_at
 
@@ -151,11 +150,11 @@ def end_status(context: CommandContext) -> Decision[None]:
     """Remove statuses that have ended."""
     over = context.state.statuses.by_end.between(None, context.now)
     return Decision(
-        None, [status_removed(context.state, user_id) for user_id in over[:ENDED_AT_ONCE]]
+        None, [status_removal_change(context.state, user_id) for user_id in over[:STATUS_BATCH]]
     )
 
 
-def status_removed(state: State, user_id: int) -> StatusChanged:
+def status_removal_change(state: State, user_id: int) -> StatusChanged:
     """Return the change that removes an account's status."""
     ends_at = 0 if state.statuses[user_id].ends_at else None
     return StatusChanged(user_id=user_id, text="", emoji=NO_EMOJI, ends_at=ends_at)
@@ -183,14 +182,14 @@ def _change(context: CommandContext, user: User, new: NewStatus) -> Decision[boo
     presence: list[AnyChange] = []
     if new.invisible is not None:
         enabled = {"presence_enabled": not new.invisible}
-        presence = personal_settings.settings_changed(context, user, enabled)
+        presence = personal_settings.settings_changes(context, user, enabled)
     return Decision(bool(presence), [*changes, *presence])
 
 
 def _end(
     context: CommandContext, before: UserStatus, changed: StatusChanged, wanted: int | None
 ) -> int:
-    """Return when the changed status ends."""
+    """Return when the changed status ends, in UNIX seconds."""
     text = before.text if changed.text is None else changed.text
     emoji = (before.emoji or NO_EMOJI) if changed.emoji is None else changed.emoji
     is_new = changed.text is not None or changed.emoji is not None
@@ -198,7 +197,7 @@ def _end(
         # The end of the previous status must not remove the new one.
         return before.ends_at if wanted is None and not is_new else 0
     if not text and emoji == NO_EMOJI:
-        raise Refused("There's no status to set an end time for.")
+        raise Refused("You don't have a status, so you can't set an end time for it.")
     if not context.now < wanted <= context.now + LATEST_END:
         raise Refused("A status must end within a year from now.")
     return wanted
@@ -224,7 +223,7 @@ def _emoji(state: State, new: NewStatus) -> Emoji:
         if new.emoji_code:
             raise Refused("An emoji's code requires its name.")
         return NO_EMOJI
-    return emoji.chosen(state, new.emoji_name, new.emoji_code or None, new.emoji_kind)
+    return emoji.find_emoji(state, new.emoji_name, new.emoji_code or None, new.emoji_kind)
 
 
 LONGEST_PAUSE: Final = 366 * 86400
@@ -293,19 +292,21 @@ def check_own_avatar(context: CommandContext) -> Decision[None]:
 
 
 def change_own_avatar(context: CommandContext, file: str | None) -> Decision[str]:
-    """Give the actor the uploaded picture with that name, or (None) the default one. Return the
-    name of the previous uploaded one, or an empty string. Raise as `check_own`."""
+    """Set the actor's avatar to an uploaded file, or (None) the default one. Return the name of the
+    previously uploaded file, or an empty string. Raise as `check_own_avatar`."""
     check_own_avatar(context)
     actor = context.actor
     if file is None and not actor.avatar_file:
         return Decision("")
     return Decision(
-        actor.avatar_file, users.changed(context, actor, avatar_values(context, actor, file))
+        actor.avatar_file,
+        users.account_changes(context, actor, avatar_values(context, actor, file)),
     )
 
 
 def avatar_values(context: CommandContext, user: User, file: str | None) -> dict[str, Any]:
-    """Return the changed fields of an account with another picture, as in `change_own`."""
+    """Return the changed fields of an account whose avatar becomes this file, as in
+    `change_own_avatar`."""
     return {
         "avatar_source": context.state.realm.default_avatar_source if file is None else "U",
         "avatar_file": file or "",

@@ -12,7 +12,7 @@ from tertulia.domain import permissions
 from tertulia.domain.accounts import addresses, signing_out, users
 from tertulia.domain.accounts.addresses import NewAddress
 from tertulia.domain.messages import drafts
-from tertulia.domain.organization.realms import LANGUAGES
+from tertulia.domain.organization.lifecycle import LANGUAGES
 from tertulia.model.changes import AnyChange, CredentialChanged, SessionConfirmed, SettingsChanged
 from tertulia.model.errors import Refused
 from tertulia.model.mail import Mail, MailKind
@@ -21,9 +21,9 @@ from tertulia.model.users import NewApiKey, PersonalSettings, User
 from tertulia.state.decision import CommandContext, Decision
 
 NOTIFICATION_SOUNDS: Final = ("ding", "zulip")
-"""Names of notification sounds. Clients have the sounds."""
+"""Names of notification sounds, which clients contain."""
 SILENCE: Final = "none"
-"""Stands for no sound."""
+"""The name that turns the sound off."""
 
 RULES: Final[Mapping[str, Any]] = {
     name: setting.type for name, setting in declared_settings(PersonalSettings).items()
@@ -32,9 +32,9 @@ RULES: Final[Mapping[str, Any]] = {
 values."""
 
 
-def checked(name: str, value: Any) -> Any:
-    """Return the setting's value with the type that `PersonalSettings` has. Raise Refused if it's
-    invalid; KeyError for unknown settings."""
+def checked_value(name: str, value: Any) -> Any:
+    """Return the setting's value with the type that `PersonalSettings` declares. Raise Refused if
+    it's invalid; KeyError for unknown settings."""
     kind = RULES[name]
     try:
         converted = msgspec.convert(value, kind)
@@ -48,7 +48,7 @@ def checked(name: str, value: Any) -> Any:
 
 
 def all_checked(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: checked(name, value) for name, value in values.items()}
+    return {name: checked_value(name, value) for name, value in values.items()}
 
 
 # Changing
@@ -60,24 +60,25 @@ class Targets(Struct, frozen=True, kw_only=True):
     user_ids: tuple[int, ...] = ()
     group_ids: tuple[int, ...] = ()
     skip_if_already_edited: bool = False
-    """Skip accounts that have changed any of their settings themselves."""
+    """Skip accounts that have changed any setting themselves."""
 
 
 class PasswordChange(Struct, frozen=True, kw_only=True):
-    """A new password in place of an old one, both hashed."""
+    """The hashes of a new password and of the password that it replaces."""
 
     old_hash: str | None
     new_hash: str
     site: str
     """The server's URL, for the email about it."""
     session_id: int | None = None
-    """The session of the request, which alone stays signed in; None if it has none."""
+    """The session that sent the request, the only one that stays signed in; None if no session sent
+    it."""
     key: NewApiKey | None = None
     """A new API key, which ends the previous one and all access keys; None to keep them."""
 
 
 class PersonalSettingsUpdate(Struct, frozen=True, kw_only=True):
-    """New values for settings and account fields. Others don't change."""
+    """New values for settings and account fields. Others keep their values."""
 
     settings: Mapping[str, Any] = {}
     full_name: str | UnsetType = UNSET
@@ -92,35 +93,35 @@ class ChangedSettings(Struct, frozen=True, kw_only=True):
     names: Mapping[int, frozenset[str]]
 
     def users_with(self, name: str) -> list[int]:
-        """Return the accounts where this has changed."""
+        """Return the accounts whose setting or field with this name changed."""
         return [user_id for user_id, names in self.names.items() if name in names]
 
 
-def change(context: CommandContext, revision: PersonalSettingsUpdate) -> Decision[ChangedSettings]:
+def change(context: CommandContext, update: PersonalSettingsUpdate) -> Decision[ChangedSettings]:
     """Change the actor's own settings.
 
     Raise Refused for invalid values, a name that the organization doesn't let people change, and a
     wrong old password.
     """
     actor = context.actor
-    changes = settings_changed(context, actor, all_checked(revision.settings))
+    changes = settings_changes(context, actor, all_checked(update.settings))
     values: dict[str, Any] = {}
-    if revision.full_name is not UNSET:
-        values["full_name"] = _own_name(context, revision.full_name)
-    if revision.timezone is not UNSET:
-        values["timezone"] = timezone(revision.timezone)
-    changes += users.changed(context, actor, values)
+    if update.full_name is not UNSET:
+        values["full_name"] = _own_name(context, update.full_name)
+    if update.timezone is not UNSET:
+        values["timezone"] = timezone(update.timezone)
+    changes += users.account_changes(context, actor, values)
     names = _names(changes)
-    if revision.password is not UNSET:
-        changes += _password_changed(context, revision.password)
+    if update.password is not UNSET:
+        changes += _password_changes(context, update.password)
         names |= {"password"}
     mails: list[Mail] = []
-    if revision.password is not UNSET:
-        ends_keys = revision.password.key is not None
+    if update.password is not UNSET:
+        ends_keys = update.password.key is not None
         kind = MailKind.CREDENTIAL_CHANGED if ends_keys else MailKind.PASSWORD_CHANGED
-        mails += users.emails_to(kind, actor, revision.password.site)
-    if revision.address is not UNSET:
-        requested = addresses.ask_change(context, revision.address)
+        mails += users.emails_to(kind, actor, update.password.site)
+    if update.address is not UNSET:
+        requested = addresses.ask_change(context, update.address)
         changes += requested.changes
         mails += requested.mails
         names |= {"email"} if requested.changes else set()
@@ -128,7 +129,7 @@ def change(context: CommandContext, revision: PersonalSettingsUpdate) -> Decisio
 
 
 def change_for(
-    context: CommandContext, targets: Targets, revision: PersonalSettingsUpdate
+    context: CommandContext, targets: Targets, update: PersonalSettingsUpdate
 ) -> Decision[ChangedSettings]:
     """Change settings of others, as an administrator.
 
@@ -137,25 +138,27 @@ def change_for(
     """
     permissions.require_administrator(context.state, context.actor)
     permissions.require(
-        revision.full_name is UNSET and revision.password is UNSET and revision.address is UNSET,
+        update.full_name is UNSET and update.password is UNSET and update.address is UNSET,
         "You can't change names, email addresses, and passwords for several accounts at a"
         " time. Change them one by one.",
     )
-    settings = all_checked(revision.settings)
+    settings = all_checked(update.settings)
     values: dict[str, Any] = {}
-    if revision.timezone is not UNSET:
-        values["timezone"] = timezone(revision.timezone)
+    if update.timezone is not UNSET:
+        values["timezone"] = timezone(update.timezone)
     changes: list[AnyChange] = []
     names: dict[int, frozenset[str]] = {}
-    for user in _targeted(context, targets):
-        changed = settings_changed(context, user, settings) + users.changed(context, user, values)
+    for user in _targeted_users(context, targets):
+        changed = settings_changes(context, user, settings) + users.account_changes(
+            context, user, values
+        )
         names[user.id] = _names(changed)
         changes += changed
     return Decision(ChangedSettings(names=names), changes)
 
 
 def timezone(text: str) -> str:
-    """Return an IANA name, or an empty string. Raise Refused for unknown names."""
+    """Return a valid IANA time zone name, or an empty string. Raise Refused for unknown names."""
     name = text.strip()
     if name and name not in _zones():
         raise Refused("This time zone doesn't exist.")
@@ -179,11 +182,11 @@ def _own_name(context: CommandContext, text: str) -> str:
     return users.free_name(state, text, actor.id)
 
 
-def settings_changed(
+def settings_changes(
     context: CommandContext, user: User, values: Mapping[str, Any]
 ) -> list[AnyChange]:
-    """Return the changes that give an account's settings these checked values, if they differ.
-    Turning off syncing drafts deletes them."""
+    """Return the changes that set these checked values, if they differ. Turning off draft syncing
+    also deletes the synced drafts."""
     before = context.state.settings[user.id]
     new = {name: value for name, value in values.items() if getattr(before, name) != value}
     if not new:
@@ -196,32 +199,32 @@ def settings_changed(
     )
     if new.get("enable_drafts_synchronization", True):
         return [changed]
-    return [changed, *drafts.all_deleted(context.state, user.id)]
+    return [changed, *drafts.deletion_changes(context.state, user.id)]
 
 
 def _names(changes: Iterable[AnyChange]) -> frozenset[str]:
     return frozenset(name for change in changes for name in getattr(change, "values", ()))
 
 
-def _password_changed(context: CommandContext, password: PasswordChange) -> list[AnyChange]:
+def _password_changes(context: CommandContext, password: PasswordChange) -> list[AnyChange]:
     credential = context.state.credentials[context.actor.id]
     if credential.password_hash != password.old_hash:
         raise Refused("The password has changed in the meantime.")
     state, user_id = context.state, context.actor.id
     changed: list[AnyChange]
     if password.key is not None:
-        changed = users.key_replaced(state, user_id, password.key, password.new_hash)
+        changed = users.key_changes(state, user_id, password.key, password.new_hash)
     else:
         same = msgspec.structs.replace(credential, password_hash=password.new_hash)
         changed = [CredentialChanged(credential=same, same_key=True)]
-    over = signing_out.end_all_sessions(state, user_id, but=password.session_id)
+    over = signing_out.all_session_end_changes(state, user_id, but=password.session_id)
     session = state.sessions.get(password.session_id)
     if session is None:
         return [*changed, *over]
     return [*changed, *over, SessionConfirmed(session_id=session.id, at=int(context.now))]
 
 
-def _targeted(context: CommandContext, targets: Targets) -> list[User]:
+def _targeted_users(context: CommandContext, targets: Targets) -> list[User]:
     state = context.state
     users: dict[int, User] = {}
     for user_id in targets.user_ids:

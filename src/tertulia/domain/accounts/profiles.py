@@ -28,13 +28,14 @@ from tertulia.state.state import State
 MAX_NAME: Final = 40
 MAX_HINT: Final = 80
 MAX_IN_SUMMARY: Final = 2
+_MATCHING: Final = (FieldKind.SHORT_TEXT, FieldKind.EXTERNAL_ACCOUNT)
 MAX_CHOICE: Final = 50
 CUSTOM: Final = "custom"
 USERNAME: Final = "%(username)s"
 
 
 class ExternalService(NamedTuple):
-    """A website where people have accounts."""
+    """An external website where people have accounts."""
 
     name: str
     text: str
@@ -51,12 +52,12 @@ SERVICES: Final[Mapping[str, ExternalService]] = {
         "X (Twitter)", "X", "Your X user name", "https://x.com/%(username)s"
     ),
 }
-"""Services whose accounts a field can hold by name alone."""
+"""External services for which a field stores only the username."""
 
 
 class FieldDetails(Struct, frozen=True, kw_only=True):
-    """Details of a field's kind: options, or the service and the pattern of its URLs. None doesn't
-    change."""
+    """Details that depend on a field's kind: options, or the service and the pattern of its URLs.
+    None keeps the current value."""
 
     choices: tuple[Choice, ...] | None = None
     account: str | None = None
@@ -64,7 +65,7 @@ class FieldDetails(Struct, frozen=True, kw_only=True):
 
 
 class ProfileFieldUpdate(Struct, frozen=True, kw_only=True):
-    """Values for a field; None is the default, or doesn't change."""
+    """Values for a field. None keeps the current value, or uses the default for a new field."""
 
     name: str | None = None
     hint: str | None = None
@@ -97,17 +98,17 @@ def create_field(
     detailed = msgspec.structs.replace(
         given, name=given.name or "", details=given.details or FieldDetails()
     )
-    field = _revised(state, blank, detailed)
+    field = _updated_field(state, blank, detailed)
     return Decision(field, (ProfileFieldCreated(field=field),))
 
 
 def change_field(
     context: CommandContext, field_id: int, given: ProfileFieldUpdate
 ) -> Decision[None]:
-    """Change a field, as an administrator. Values that are no longer options are removed from
-    profiles.
+    """Change a field, as an administrator. Values that are no longer among the options are removed
+    from profiles.
 
-    Raise Refused for unknown fields, for values that a known service determines, and as
+    Raise Refused for unknown fields, for changing what a known service determines, and as
     `create_field`.
     """
     permissions.require_administrator(context.state, context.actor)
@@ -116,7 +117,7 @@ def change_field(
     named = given.name is not None or given.hint is not None or given.details is not None
     if before.account in SERVICES and named:
         raise Refused("You can't change the name, hint, or address of a field for a known service.")
-    after = _revised(state, before, given)
+    after = _updated_field(state, before, given)
     if after == before:
         return Decision(None)
     keys = {choice.key for choice in after.choices}
@@ -129,7 +130,8 @@ def change_field(
 
 
 def order_fields(context: CommandContext, field_ids: Sequence[int]) -> Decision[None]:
-    """Set the order of the fields, as an administrator. Raise Refused unless it has each once."""
+    """Set the order of the fields, as an administrator. Raise Refused unless each field is named
+    exactly once."""
     permissions.require_administrator(context.state, context.actor)
     state = context.state
     if sorted(field_ids) != sorted(field.id for field in state.profile_fields):
@@ -157,11 +159,11 @@ def existing_field(state: State, field_id: int) -> ProfileField:
 
 
 def in_order(state: State) -> list[ProfileField]:
-    """Return all fields in their order."""
+    """Return all fields in display order."""
     return sorted(state.profile_fields, key=lambda field: (field.order, field.id))
 
 
-def _revised(state: State, before: ProfileField, given: ProfileFieldUpdate) -> ProfileField:
+def _updated_field(state: State, before: ProfileField, given: ProfileFieldUpdate) -> ProfileField:
     after = before
     if given.name is not None:
         after = msgspec.structs.replace(after, name=_free_name(state, given.name, before.id))
@@ -177,6 +179,8 @@ def _revised(state: State, before: ProfileField, given: ProfileFieldUpdate) -> P
     after = msgspec.structs.replace(after, **flags)
     if after.in_summary and not before.in_summary:
         _require_room_in_summary(state, after)
+    if after.used_for_matching and not before.used_for_matching and after.kind not in _MATCHING:
+        raise Refused("Only short texts and external accounts can be used to find people.")
     return after
 
 
@@ -242,7 +246,7 @@ def _url_pattern(text: str) -> str:
 
 
 def is_link(text: str) -> bool:
-    """Whether it's the complete URL of a page."""
+    """Whether the text is an absolute URL of a web page."""
     if len(text) > 2000 or re.search(r"[\s\"<>\\]", text) or not names.is_printable(text):
         return False
     try:
@@ -260,40 +264,43 @@ FieldValue = str | Sequence[int] | None
 """A field's value; None and empty values remove it."""
 
 
-class NewProfile(Struct, frozen=True, kw_only=True):
+class ProfileUpdate(Struct, frozen=True, kw_only=True):
     """New values by field ID."""
 
     values: tuple[tuple[int, FieldValue], ...]
     render: Callable[[CommandContext, str], Rendered]
 
 
-def change_own(context: CommandContext, new: NewProfile) -> Decision[None]:
+def change_own(context: CommandContext, new: ProfileUpdate) -> Decision[None]:
     """Change the actor's own profile.
 
     Raise Refused for unknown fields, fields that the actor can't change, values that don't fit, and
     bots, which have no profile.
     """
-    return Decision(None, changed(context, context.actor, new))
+    return Decision(None, profile_changes(context, context.actor, new))
 
 
-def empty_own(context: CommandContext, field_ids: Sequence[int]) -> Decision[None]:
-    """Remove the actor's values in these fields. Raise as `change_own`."""
-    return Decision(None, emptied(context, context.actor, field_ids))
+def remove_own_values(context: CommandContext, field_ids: Sequence[int]) -> Decision[None]:
+    """Remove the actor's values of these fields. Raise as `change_own`."""
+    return Decision(None, profile_removal_changes(context, context.actor, field_ids))
 
 
-def emptied(context: CommandContext, user: User, field_ids: Sequence[int]) -> list[AnyChange]:
-    """Return the change that removes a user's values in these fields. Raise as `changed`."""
+def profile_removal_changes(
+    context: CommandContext, user: User, field_ids: Sequence[int]
+) -> list[AnyChange]:
+    """Return the change that removes a user's values of these fields. Raise as
+    `profile_changes`."""
     values = tuple((field_id, None) for field_id in field_ids)
-    return changed(context, user, NewProfile(values=values, render=_no_text))
+    return profile_changes(context, user, ProfileUpdate(values=values, render=_no_text))
 
 
 def _no_text(_: CommandContext, content: str) -> Rendered:
     raise ValueError("no text left after removing the markup")
 
 
-def changed(context: CommandContext, user: User, new: NewProfile) -> list[AnyChange]:
-    """Return the change that gives a user's profile these values, if they differ. Raise as
-    `change_own`; administrators can change every field."""
+def profile_changes(context: CommandContext, user: User, new: ProfileUpdate) -> list[AnyChange]:
+    """Return the change that sets these values in a user's profile, if they differ. Raise as
+    `change_own`, except that administrators can change every field."""
     state = context.state
     if user.is_bot:
         raise Refused("Bots don't have profiles.")
@@ -317,15 +324,17 @@ def changed(context: CommandContext, user: User, new: NewProfile) -> list[AnyCha
             rendered=new.render(context, text).html if is_text else "",
         )
     values = tuple(v for v in put.values() if state.profile_values.get((user.id, v.field_id)) != v)
-    gone = tuple(sorted(one for one in emptied if (user.id, one) in state.profile_values))
+    gone = tuple(
+        sorted(field_id for field_id in emptied if (user.id, field_id) in state.profile_values)
+    )
     if not values and not gone:
         return []
     return [ProfileChanged(user_id=user.id, values=values, emptied=gone)]
 
 
 def _text(context: CommandContext, field: ProfileField, given: FieldValue) -> str:
-    """Return the value as it's stored; empty for none. Raise Refused if it doesn't fit the
-    field."""
+    """Return the value as it's stored, or an empty string if there is no value. Raise Refused if it
+    doesn't fit the field."""
     if given is None or not given:
         return ""
     if field.kind is FieldKind.PEOPLE:

@@ -1,5 +1,5 @@
-"""Accounts that a company's directory creates and changes. Its requests come from the operator, so
-the actor is an owner."""
+"""Accounts that a company's directory creates and updates. The server's operator configures the
+directory, so the actor is an owner."""
 
 import contextlib
 from typing import Any, Final
@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from tertulia.domain import names
-from tertulia.domain.accounts import deactivation, identities, personal, users
+from tertulia.domain.accounts import admission, deactivation, identities, personal, users
 from tertulia.domain.accounts.identities import NotRecognized
 from tertulia.domain.messages.bot_messages import Render
 from tertulia.model.changes import AnyChange, IdentityLinked, IdentityRevised
@@ -19,8 +19,8 @@ from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 USER_NAME: Final = "scim.name"
-"""The method of links to names that the directory has for people, in lowercase, where they differ
-from the email address. No sign-in method can have this name."""
+"""The method of identity links that hold people's names in the directory, in lowercase, where they
+differ from the email address. No sign-in method can have this name."""
 
 
 class AlreadyProvisioned(Refused):
@@ -31,7 +31,7 @@ class DirectoryPerson(Struct, frozen=True, kw_only=True):
     """A person as the directory describes them. Empty texts are unknown."""
 
     method: str
-    """The method whose IDs the directory knows people by."""
+    """The sign-in method that has the same IDs as the directory."""
     external_id: str = ""
     user_name: str = ""
     address: str = ""
@@ -46,11 +46,11 @@ def provision(
     site: str,
     render: Render,
 ) -> Decision[User]:
-    """Create the person's account, as their invitation says if they have one, or reactivate the
-    account with their address.
+    """Create the person's account, with what their invitation grants if they have one, or
+    reactivate the account with their address.
 
-    `credential`, without a password, and `site`, the server's URL, are for a new account, `key` for
-    a reactivated one. Raise AlreadyProvisioned; NotAdmitted; and Refused for invalid values.
+    `credential` (without a password) and `site` (the server's URL) are for a new account, and `key`
+    for a reactivated one. Raise AlreadyProvisioned; NotAdmitted; and Refused for invalid values.
     """
     state = context.state
     address = names.address(person.address)
@@ -59,7 +59,7 @@ def provision(
         if user.is_active or user.is_bot:
             raise AlreadyProvisioned(f"An account with the address {address} already exists.")
         reactivated = deactivation.reactivate(context, user.id, key)
-        return Decision(user, [*reactivated.changes, *_links(context, user, person)])
+        return Decision(user, [*reactivated.changes, *_link_changes(context, user, person)])
     if identities.invitation_for(state, address, context.now) is not None:
         proven = ProvenIdentity(
             method=person.method,
@@ -86,13 +86,13 @@ def _with_links(
 ) -> Decision[User]:
     made = [change.identity for change in created.changes if isinstance(change, IdentityLinked)]
     ahead = msgspec.structs.replace(context, state=context.state.with_changes(*made))
-    links = _links(ahead, created.result, person, len(made))
+    links = _link_changes(ahead, created.result, person, len(made))
     return msgspec.structs.replace(created, changes=[*created.changes, *links])
 
 
-def revise(context: CommandContext, user_id: int, person: DirectoryPerson) -> Decision[None]:
-    """Give an account the name, the address, and the IDs that the directory has. Raise
-    AlreadyProvisioned, and as `users.change`."""
+def update(context: CommandContext, user_id: int, person: DirectoryPerson) -> Decision[None]:
+    """Set an account's name, address, and IDs to those in the directory. Raise AlreadyProvisioned,
+    and as `users.change`."""
     state = context.state
     user = users.managed_user(context, user_id)
     full_name = address = None
@@ -103,25 +103,25 @@ def revise(context: CommandContext, user_id: int, person: DirectoryPerson) -> De
             raise AlreadyProvisioned(f"An account with the address {address} already exists.")
     if person.full_name and person.full_name != user.full_name:
         full_name = identities.free_name(state, person.full_name, address or user.address, user_id)
-    revision = users.AccountUpdate(full_name=full_name, address=address)
-    changed = users.change(context, user_id, revision)
-    changes = [*changed.changes, *_links(context, user, person)]
+    account_update = users.AccountUpdate(full_name=full_name, address=address)
+    changed = users.change(context, user_id, account_update)
+    changes = [*changed.changes, *_link_changes(context, user, person)]
     return msgspec.structs.replace(changed, changes=changes)
 
 
-def _links(
+def _link_changes(
     context: CommandContext, user: User, person: DirectoryPerson, made: int = 0
 ) -> list[AnyChange]:
     """Return the changes that link the account to the person's ID and name. `made` is the number of
-    links that the same command makes before."""
+    links that the same command has already made."""
     state, changes = context.state, list[AnyChange]()
     name, address = person.user_name.casefold(), (person.address or user.address).casefold()
     for method, subject in ((person.method, person.external_id), (USER_NAME, name)):
-        if subject in {"", linked(state, user.id, method)}:
+        if subject in {"", linked_id(state, user.id, method)}:
             continue
         if (method, subject) in state.identities.by_subject:
             raise AlreadyProvisioned(f"Another account has the ID or name '{subject[:100]}'.")
-        changes += identities.unlinked(state, user.id, method)
+        changes += identities.unlink_changes(state, user.id, method)
         if (method, name) == (USER_NAME, address):
             continue  # The address is the name.
         identity = Identity(
@@ -136,8 +136,8 @@ def _links(
     return changes
 
 
-def linked(state: State, user_id: int, method: str) -> str:
-    """Return the account's ID at the method; empty if there is none."""
+def linked_id(state: State, user_id: int, method: str) -> str:
+    """Return the account's ID at the sign-in method, or an empty string if it isn't linked."""
     identities = state.identities.of_user[user_id]
     return next((identity.subject for identity in identities if identity.method == method), "")
 
@@ -150,26 +150,26 @@ class DirectoryPicture(Struct, frozen=True, kw_only=True):
 
     digest: str
     file: str
-    """The name of the stored avatar."""
+    """The file name of the stored avatar."""
 
 
 def wants_picture(state: State, identity: Identity, digest: str | None = None) -> bool:
-    """Whether the directory's picture becomes the account's avatar: the person uploaded no other
-    one, and the picture, if its digest is given, is new."""
+    """Whether the directory's picture should become the account's avatar: the person hasn't
+    uploaded another one, and the picture, if its digest is given, is new."""
     user = state.users[identity.user_id]
     is_directorys = bool(identity.picture) and identity.avatar_version == user.avatar_version
     return (user.avatar_source != "U" or is_directorys) and digest != identity.picture
 
 
-def follow(
+def sync_from_directory(
     context: CommandContext,
     identity_id: int,
     proven: ProvenIdentity,
     rules: RecognitionRules,
     picture: DirectoryPicture | None = None,
 ) -> Decision[str]:
-    """Give a person's active account the name, the picture, the role, and the groups that the
-    directory has. Return the file of the avatar that isn't used any longer, or an empty text."""
+    """Sync a person's active account with the directory: its name, address, avatar, role, and
+    groups. Return the name of the avatar file that is no longer used, or an empty string."""
     state = context.state
     identity = state.identities.get(identity_id)
     user = None if identity is None else state.users[identity.user_id]
@@ -181,6 +181,9 @@ def follow(
         with contextlib.suppress(NotRecognized):  # A name that can't be used here.
             values["full_name"] = identities.free_name(state, plain, user.address, user.id)
     changes, unused = list[AnyChange](), ""
+    if address := _new_address(state, user, proven):
+        values["address"] = address
+        changes += admission.invitation_acceptance_changes(state, address)
     if picture is not None and wants_picture(state, identity, picture.digest):
         unused = user.avatar_file
         values |= personal.avatar_values(context, user, picture.file)
@@ -189,13 +192,28 @@ def follow(
         changes.append(IdentityRevised(identity=new))
     elif picture is not None:
         unused = picture.file
-    changes += users.changed(context, user, values)
-    return Decision(unused, [*changes, *identities.synced(context, user, proven.groups, rules)])
+    changes += users.account_changes(context, user, values)
+    return Decision(
+        unused, [*changes, *identities.sync_changes(context, user, proven.groups, rules)]
+    )
 
 
-def depart(context: CommandContext, identity_id: int) -> Decision[bool]:
-    """Deactivate the account of a person who is gone from the directory, and return whether it was
-    active. Raise as `deactivation.deactivate`."""
+def _new_address(state: State, user: User, proven: ProvenIdentity) -> str:
+    """Return the person's address in the directory if the account can change to it; otherwise an
+    empty string."""
+    if not proven.is_address_verified or proven.address.casefold() in {"", user.address.casefold()}:
+        return ""
+    try:
+        address = names.address(proven.address)
+        admission.require_allowed_email(state, address)
+    except Refused:
+        return ""
+    return "" if state.user_with_address(address) is not None else address
+
+
+def deactivate_departed(context: CommandContext, identity_id: int) -> Decision[bool]:
+    """Deactivate the account of a person who was removed from the directory, and return whether it
+    was active. Raise as `deactivation.deactivate`."""
     identity = context.state.identities[identity_id]
     if not context.state.users[identity.user_id].is_active:
         return Decision(False)
@@ -204,9 +222,11 @@ def depart(context: CommandContext, identity_id: int) -> Decision[bool]:
     return Decision(True, [*over.changes, gone], over.mails)
 
 
-def come_back(context: CommandContext, identity_id: int, key: NewApiKey) -> Decision[bool]:
-    """Reactivate the account of a person who is in the directory again, if `depart` deactivated
-    it, and return whether it did. Raise as `deactivation.reactivate`."""
+def reactivate_returned(
+    context: CommandContext, identity_id: int, key: NewApiKey
+) -> Decision[bool]:
+    """Reactivate the account of a person who is in the directory again, if `deactivate_departed`
+    deactivated it, and return whether it did. Raise as `deactivation.reactivate`."""
     identity = context.state.identities.get(identity_id)
     if identity is None or not identity.is_gone:
         return Decision(False)
@@ -215,7 +235,7 @@ def come_back(context: CommandContext, identity_id: int, key: NewApiKey) -> Deci
 
 
 def remove(context: CommandContext, user_id: int) -> Decision[None]:
-    """Deactivate an account that is gone from the directory, if it's active. Raise as
+    """Deactivate an account that was removed from the directory, if it's active. Raise as
     `deactivation.deactivate`."""
     if not users.managed_user(context, user_id).is_active:
         return Decision(None)

@@ -9,20 +9,22 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from tertulia.domain.accounts.signing_out import unsubscription_changes
 from tertulia.domain.accounts.users import require_person
-from tertulia.model.changes import AnyChange, PushSubscribed, PushUnsubscribed
-from tertulia.model.devices import PushSubscription
+from tertulia.model.changes import AnyChange, PushSubscribed
+from tertulia.model.devices import Device, PushSubscription
 from tertulia.model.errors import NoSuchItem, Refused
 from tertulia.state.decision import CommandContext, Decision
+from tertulia.state.state import State
 
 MAX_SUBSCRIPTIONS: Final = 30
-"""Per account. One more replaces the oldest."""
+"""Per account. Another subscription replaces the oldest one."""
 MAX_ENDPOINT: Final = 1000
 MAX_NAME: Final = 60
 LONGEST_PAUSE: Final = 366 * 86400
 """Seconds."""
 _KEY_BYTES: Final = 65
-"""Of an uncompressed point of P-256."""
+"""The size of an uncompressed point of P-256."""
 _SECRET_BYTES: Final = 16
 _PRINTABLE: Final = re.compile(r"[!-~]+")
 
@@ -41,11 +43,11 @@ class NewSubscription(Struct, frozen=True, kw_only=True):
 def subscribe(
     context: CommandContext, new: NewSubscription, may_be_plain: Callable[[str], bool]
 ) -> Decision[PushSubscription]:
-    """Send push notifications to a program of the actor's. Repeating it updates the keys, and takes
-    over the browser from another account. `may_be_plain` says for which hosts the endpoint need not
-    be HTTPS.
+    """Create a push subscription for one of the actor's programs. Subscribing again updates the
+    keys, and takes over a browser's subscription from another account.
 
-    Raise NotPermitted for bots; Refused for invalid endpoints and keys.
+    `may_be_plain` returns whether a host's endpoint may use HTTP without TLS. Raise NotPermitted
+    for bots; Refused for invalid endpoints and keys.
     """
     state, actor = context.state, context.actor
     require_person(actor)
@@ -71,12 +73,8 @@ def subscribe(
         )
         return Decision(subscription, changes)
     if known is not None:
-        changes.append(PushUnsubscribed(user_id=known.user_id, subscription_ids=(known.id,)))
-    subscription_ids = sorted(
-        subscription.id for subscription in state.push_subscriptions.of_user[actor.id]
-    )
-    if excess := tuple(subscription_ids[: max(0, len(subscription_ids) + 1 - MAX_SUBSCRIPTIONS)]):
-        changes.append(PushUnsubscribed(user_id=actor.id, subscription_ids=excess))
+        changes += unsubscription_changes(state, [known])
+    changes += _room_changes(state, actor.id)
     subscription = PushSubscription(
         id=state.push_subscriptions.next_id(),
         user_id=actor.id,
@@ -93,17 +91,39 @@ def subscribe(
     )
 
 
-def revise(
+def _room_changes(state: State, user_id: int) -> list[AnyChange]:
+    """Return the changes that remove the oldest subscriptions to make room for another one."""
+    there = sorted(state.push_subscriptions.of_user[user_id], key=lambda old: old.id)
+    return unsubscription_changes(state, there[: max(0, len(there) + 1 - MAX_SUBSCRIPTIONS)])
+
+
+def phone_changes(context: CommandContext, device: Device, name: str) -> list[AnyChange]:
+    """Return the changes that create a push subscription for a phone that the push bouncer
+    knows."""
+    subscription = PushSubscription(
+        id=context.state.push_subscriptions.next_id(),
+        user_id=device.user_id,
+        endpoint=device.endpoint,
+        name=name,
+        made_at=int(context.now),
+        device_id=device.id,
+    )
+    return [
+        *_room_changes(context.state, device.user_id),
+        PushSubscribed(user_id=device.user_id, subscription=subscription),
+    ]
+
+
+def update(
     context: CommandContext,
     subscription_id: int,
     name: str | UnsetType = UNSET,
     paused_until: int | UnsetType = UNSET,
 ) -> Decision[PushSubscription]:
     """Rename one of the actor's subscriptions, or pause it until that UNIX time (0 resumes it).
-
-    Raise NoSuchItem for others; Refused for an empty name and for a pause longer than a year.
-    """
-    before = own(context, subscription_id)
+    Raise NoSuchItem for others' subscriptions; Refused for an empty name and for a pause longer
+    than a year."""
+    before = own_subscription(context, subscription_id)
     after = before
     if name is not UNSET:
         if not _name(name):
@@ -119,38 +139,34 @@ def revise(
 
 
 def unsubscribe(context: CommandContext, subscription_id: int) -> Decision[None]:
-    """Remove one of the actor's subscriptions. Raise NoSuchItem for others."""
-    subscription = own(context, subscription_id)
-    return Decision(
-        None, (PushUnsubscribed(user_id=subscription.user_id, subscription_ids=(subscription.id,)),)
-    )
+    """Remove one of the actor's subscriptions. Raise NoSuchItem for others' subscriptions."""
+    subscription = own_subscription(context, subscription_id)
+    return Decision(None, unsubscription_changes(context.state, [subscription]))
 
 
 def forget_gone(context: CommandContext, subscription_id: int, endpoint: str) -> Decision[None]:
-    """Remove a subscription whose endpoint the push service no longer knows, unless it has another
-    endpoint by now."""
+    """Remove a subscription whose endpoint the push service no longer knows, unless its endpoint
+    has changed by now."""
     subscription = context.state.push_subscriptions.get(subscription_id)
     if subscription is None or subscription.endpoint != endpoint:
         return Decision(None)
-    return Decision(
-        None, (PushUnsubscribed(user_id=subscription.user_id, subscription_ids=(subscription.id,)),)
-    )
+    return Decision(None, unsubscription_changes(context.state, [subscription]))
 
 
-def own(context: CommandContext, subscription_id: int) -> PushSubscription:
-    """Return the actor's subscription. Raise NoSuchItem for others."""
+def own_subscription(context: CommandContext, subscription_id: int) -> PushSubscription:
+    """Return the actor's subscription. Raise NoSuchItem for others' subscriptions."""
     subscription = context.state.push_subscriptions.get(subscription_id)
     if subscription is None or subscription.user_id != context.actor.id:
         raise NoSuchItem("push subscription")
     return subscription
 
 
-def found(context: CommandContext, subscription_id: int) -> Decision[PushSubscription]:
-    """As `own`, as a verb."""
-    return Decision(own(context, subscription_id))
+def get_subscription(context: CommandContext, subscription_id: int) -> Decision[PushSubscription]:
+    """Return the actor's subscription. Raise NoSuchItem for others' subscriptions."""
+    return Decision(own_subscription(context, subscription_id))
 
 
-def listed(context: CommandContext) -> Decision[list[PushSubscription]]:
+def list_subscriptions(context: CommandContext) -> Decision[list[PushSubscription]]:
     """Return the actor's subscriptions, newest first."""
     subscriptions = context.state.push_subscriptions.of_user[context.actor.id]
     return Decision(sorted(subscriptions, key=lambda subscription: -subscription.id))
@@ -165,11 +181,11 @@ def decoded(text: str) -> bytes:
 
 
 def is_point(key: str) -> bool:
-    """Whether it's a point on P-256 in base64url."""
-    found = decoded(key)
-    if len(found) != _KEY_BYTES or found[0] != 4:
+    """Whether the base64url key is a point on the curve P-256."""
+    key_bytes = decoded(key)
+    if len(key_bytes) != _KEY_BYTES or key_bytes[0] != 4:
         return False
-    x, y = int.from_bytes(found[1:33], "big"), int.from_bytes(found[33:], "big")
+    x, y = int.from_bytes(key_bytes[1:33], "big"), int.from_bytes(key_bytes[33:], "big")
     # The curve of RFC 8291: y² = x³ - 3x + b.
     return max(x, y) < _PRIME and (y * y - (x * x * x - 3 * x + _B)) % _PRIME == 0
 

@@ -1,8 +1,6 @@
-"""Second factors: setting them up, signing in with them, and removing them.
-
-Secrets are checked before the command, because they're encrypted. The command decides that a code
-works only once, on all nodes.
-"""
+"""Second factors: setting them up, signing in with them, and removing them. Encrypted secrets are
+checked before the command runs. The command makes sure that a code works only once, across all
+nodes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -33,18 +31,23 @@ MAX_FACTORS: Final = 20
 """Per account."""
 MAX_NAME: Final = 40
 MAX_CHALLENGES: Final = 60
-"""Challenges that a passkey can answer while the first one is still valid."""
+"""The most challenges that a passkey can answer before the first one expires."""
 UNKNOWN_PASSKEY: Final = (
     "This passkey doesn't work here. Sign in another way, then add it again in your settings."
 )
 PENDING_SECONDS: Final = 3600
-"""How long a person has for setting up an authenticator app."""
+"""The time for setting up an authenticator app, in seconds."""
 
 
-def of_user(state: State, user_id: int) -> list[SecondFactor]:
+def factors_of(state: State, user_id: int) -> list[SecondFactor]:
     """Return the account's second factors in use, oldest first."""
     factors = [factor for factor in state.second_factors.of_user[user_id] if not factor.is_pending]
     return sorted(factors, key=lambda factor: factor.id)
+
+
+def passkeys_of(state: State, user_id: int) -> list[Passkey]:
+    """Return the account's passkeys, oldest first."""
+    return [one.proof for one in factors_of(state, user_id) if isinstance(one.proof, Passkey)]
 
 
 def has_any(state: State, user_id: int) -> bool:
@@ -53,8 +56,8 @@ def has_any(state: State, user_id: int) -> bool:
 
 
 def required_from(state: State, user: User) -> int | None:
-    """Return the UNIX time from which the account needs a second factor to sign in with a password,
-    because the organization requires one; None if it needs none."""
+    """Return the UNIX time from which the organization requires a second factor of an account that
+    signs in with a password; None if it doesn't."""
     realm = state.realm
     if user.is_bot or not _REQUIRED_OF[realm.second_factor_required_for](state, user):
         return None
@@ -78,7 +81,7 @@ def is_missing(state: State, user: User, now: float) -> bool:
 
 def ends_session(state: State, session: Session, now: float) -> bool:
     """Whether the session ended when a second factor became required, because the account had none.
-    Sessions that began later were signed in to by a provider."""
+    Later sessions come from a sign-in through a provider, and stay."""
     if state.realm.second_factor_required_for == "nobody":
         return False
     user = state.users[session.user_id]
@@ -86,7 +89,7 @@ def ends_session(state: State, session: Session, now: float) -> bool:
     return due is not None and session.created_at < due and is_missing(state, user, now)
 
 
-def pending(state: State, user_id: int, now: float) -> SecondFactor | None:
+def pending_app(state: State, user_id: int, now: float) -> SecondFactor | None:
     """Return the authenticator app that the account is setting up, if any."""
     for factor in state.second_factors.of_user[user_id]:
         if factor.is_pending and now < factor.created_at + PENDING_SECONDS:
@@ -105,10 +108,8 @@ def _own(context: CommandContext, factor_id: int) -> SecondFactor:
 
 
 def prepare_totp(context: CommandContext, sealed: str, name: str) -> Decision[SecondFactor]:
-    """Begin to set up an authenticator app with this encrypted secret for the actor.
-
-    Raise NotPermitted for bots; Refused for an invalid name and too many factors.
-    """
+    """Begin setting up an authenticator app with this encrypted secret for the actor. Raise
+    NotPermitted for bots; Refused for an invalid name and too many factors."""
     state, actor = context.state, context.actor
     require_room(context)
     factor = SecondFactor(
@@ -127,12 +128,12 @@ def prepare_totp(context: CommandContext, sealed: str, name: str) -> Decision[Se
 def require_room(context: CommandContext) -> None:
     """Raise as `prepare_totp` unless the actor can add a factor."""
     users.require_person(context.actor)
-    if len(of_user(context.state, context.actor.id)) >= MAX_FACTORS:
+    if len(factors_of(context.state, context.actor.id)) >= MAX_FACTORS:
         raise Refused(f"You can have at most {MAX_FACTORS} second factors.")
 
 
 def checked_name(text: str) -> str:
-    """Return a factor's name in its final form. Raise Refused if it's invalid."""
+    """Return the normalized name of a factor. Raise Refused if it's invalid."""
     name = text.strip()
     if len(name) > MAX_NAME or not names.is_plain(name):
         raise Refused(f"The name can have at most {MAX_NAME} visible characters.")
@@ -140,7 +141,7 @@ def checked_name(text: str) -> str:
 
 
 class NewCodes(Struct, frozen=True, kw_only=True):
-    """Recovery codes for an account that may not have any yet."""
+    """New recovery codes, for an account that might not have any yet."""
 
     digests: tuple[str, ...]
     site: str
@@ -150,32 +151,29 @@ class NewCodes(Struct, frozen=True, kw_only=True):
 def confirm_totp(
     context: CommandContext, factor_id: int, step: int, codes: NewCodes
 ) -> Decision[bool]:
-    """Use the authenticator app that the actor has set up: its code of that time step was right.
-    Return whether the recovery codes are in use: an account that has some keeps them.
+    """Finish setting up the actor's authenticator app, whose code for that time step was correct.
+    Return whether the new recovery codes are used; an account that already has codes keeps them.
 
     Raise Refused if the app isn't being set up anymore, and for too many factors.
     """
     require_room(context)
-    factor = pending(context.state, context.actor.id, context.now)
+    factor = pending_app(context.state, context.actor.id, context.now)
     if factor is None or factor.id != factor_id:
-        raise Refused("You aren't setting up this authenticator app anymore. Begin again.")
+        raise Refused("This authenticator app's setup is no longer valid. Start again.")
     confirmed = msgspec.structs.replace(
         factor,
         is_pending=False,
         created_at=int(context.now),
         proof=Totp(sealed=totp_of(factor).sealed, used_step=step),
     )
-    return added(context, confirmed, codes)
+    return add_factor(context, confirmed, codes)
 
 
 def add_passkey(
     context: CommandContext, passkey: Passkey, name: str, codes: NewCodes
 ) -> Decision[bool]:
-    """Give the actor a passkey. Return as `confirm_totp`.
-
-    Raise NotPermitted for bots; Refused for an invalid name, too many factors, and a passkey that
-    an account already has.
-    """
+    """Add a passkey to the actor's account. Return as `confirm_totp`. Raise NotPermitted for bots;
+    Refused for an invalid name, too many factors, and a passkey that an account already has."""
     state = context.state
     require_room(context)
     if state.second_factors.by_credential.get(passkey.credential_id) is not None:
@@ -187,21 +185,21 @@ def add_passkey(
         created_at=int(context.now),
         proof=passkey,
     )
-    return added(context, factor, codes)
+    return add_factor(context, factor, codes)
 
 
-def added(context: CommandContext, factor: SecondFactor, codes: NewCodes) -> Decision[bool]:
-    """Decide that the actor has a new factor. Return as `confirm_totp`."""
+def add_factor(context: CommandContext, factor: SecondFactor, codes: NewCodes) -> Decision[bool]:
+    """Add a checked factor to the actor's account. Return as `confirm_totp`."""
     actor = context.actor
     changes: list[AnyChange] = [SecondFactorAdded(factor=factor)]
     is_first = actor.id not in context.state.recovery_codes
     if is_first:
-        changes.append(_codes_changed(context, codes.digests))
+        changes.append(_codes_change(context, codes.digests))
     mails = users.emails_to(MailKind.SECOND_FACTOR_ADDED, actor, codes.site)
     return Decision(is_first, changes, mails)
 
 
-def _codes_changed(context: CommandContext, digests: tuple[str, ...]) -> RecoveryCodesChanged:
+def _codes_change(context: CommandContext, digests: tuple[str, ...]) -> RecoveryCodesChanged:
     now = int(context.now)
     return RecoveryCodesChanged(
         codes=RecoveryCodes(user_id=context.actor.id, digests=digests, created_at=now)
@@ -209,22 +207,19 @@ def _codes_changed(context: CommandContext, digests: tuple[str, ...]) -> Recover
 
 
 def replace_codes(context: CommandContext, codes: NewCodes) -> Decision[None]:
-    """Give the actor new recovery codes; the earlier ones no longer work. Raise Refused for an
-    account without a second factor."""
+    """Replace the actor's recovery codes. Raise Refused for an account without a second factor."""
     if not has_any(context.state, context.actor.id):
         raise Refused("Recovery codes replace a second factor, and you don't have one.")
     mails = users.emails_to(MailKind.RECOVERY_CODES_REPLACED, context.actor, codes.site)
-    return Decision(None, (_codes_changed(context, codes.digests),), mails)
+    return Decision(None, (_codes_change(context, codes.digests),), mails)
 
 
 # Signing in
 
 
 def use_totp(context: CommandContext, factor_id: int, step: int) -> Decision[None]:
-    """Use up the code of that time step of the actor's authenticator app.
-
-    Raise WrongCode if that code, or a newer one, was used before, and if the app was removed.
-    """
+    """Mark the authenticator app's code for that time step as used. Raise WrongCode if that code,
+    or a newer one, was used before, and if the app was removed."""
     factor = context.state.second_factors.get(factor_id)
     if factor is None or factor.user_id != context.actor.id or factor.is_pending:
         raise WrongCode("This authenticator app was removed from your account.")
@@ -232,18 +227,18 @@ def use_totp(context: CommandContext, factor_id: int, step: int) -> Decision[Non
     if step <= totp.used_step:
         raise WrongCode("This code was already used. Wait for the next one.")
     proof = msgspec.structs.replace(totp, used_step=step)
-    return Decision(None, (used(context, factor, proof),))
+    return Decision(None, (use_change(context, factor, proof),))
 
 
 def totp_of(factor: SecondFactor) -> Totp:
-    """Return the authenticator app that the factor is. Raise NoSuchItem for others."""
+    """Return the factor's authenticator app. Raise NoSuchItem for other kinds."""
     if not isinstance(factor.proof, Totp):
         raise NoSuchItem("second factor")
     return factor.proof
 
 
 class PasskeyUse(Struct, frozen=True, kw_only=True):
-    """A challenge that a passkey answered correctly."""
+    """A challenge that a passkey answered correctly, and its new counter."""
 
     factor_id: int
     challenge: str
@@ -253,11 +248,8 @@ class PasskeyUse(Struct, frozen=True, kw_only=True):
 
 
 def use_passkey(context: CommandContext, use: PasskeyUse) -> Decision[None]:
-    """Use the actor's passkey.
-
-    Raise WrongCode if it answered the challenge before, if its count shows that it was copied, and
-    if it was removed.
-    """
+    """Record that the actor signed in with a passkey. Raise WrongCode if it answered the challenge
+    before, if its counter shows that it was copied, and if it was removed."""
     factor = context.state.second_factors.get(use.factor_id)
     if factor is None or factor.user_id != context.actor.id:
         raise WrongCode(UNKNOWN_PASSKEY)
@@ -274,18 +266,20 @@ def use_passkey(context: CommandContext, use: PasskeyUse) -> Decision[None]:
         sign_count=use.sign_count,
         used_challenges=(*lasting, (use.challenge, use.expires_at)),
     )
-    return Decision(None, (used(context, factor, proof),))
+    return Decision(None, (use_change(context, factor, proof),))
 
 
-def used(context: CommandContext, factor: SecondFactor, proof: Totp | Passkey) -> SecondFactorUsed:
-    """Return the change that uses a factor."""
+def use_change(
+    context: CommandContext, factor: SecondFactor, proof: Totp | Passkey
+) -> SecondFactorUsed:
+    """Return the change that records the use of a factor."""
     at = int(context.now)
     return SecondFactorUsed(user_id=factor.user_id, factor_id=factor.id, at=at, proof=proof)
 
 
 def use_recovery_code(context: CommandContext, digest: str, site: str) -> Decision[int]:
-    """Use up one of the actor's recovery codes, and return how many are left. The person gets an
-    email. Raise WrongCode if it was used before."""
+    """Mark one of the actor's recovery codes as used, and email the person. Return how many codes
+    are left. Raise WrongCode if it was used before."""
     codes, user_id = context.state.recovery_codes.get(context.actor.id), context.actor.id
     if codes is None or digest not in codes.digests or not has_any(context.state, user_id):
         raise WrongCode("This code was already used.")
@@ -296,7 +290,7 @@ def use_recovery_code(context: CommandContext, digest: str, site: str) -> Decisi
 
 
 def warn_of_guesses(context: CommandContext, site: str) -> Decision[None]:
-    """Email the actor that someone who knows their password tries codes."""
+    """Email the actor that someone who knows their password is guessing codes."""
     return Decision(None, (), users.emails_to(MailKind.CODES_GUESSED, context.actor, site))
 
 
@@ -304,39 +298,36 @@ def warn_of_guesses(context: CommandContext, site: str) -> Decision[None]:
 
 
 def remove(context: CommandContext, factor_id: int, site: str) -> Decision[None]:
-    """Remove a second factor of the actor. The person gets an email. Raise NoSuchItem."""
+    """Remove one of the actor's second factors, and email the person. Raise NoSuchItem."""
     factor = _own(context, factor_id)
-    return _removed(context.state, context.actor, [factor], site)
+    return _remove(context.state, context.actor, [factor], site)
 
 
 def remove_all(context: CommandContext, user_id: int, site: str) -> Decision[int]:
-    """Remove all second factors of an account that the actor manages, for someone who lost theirs.
-    Return how many it had. The person gets an email. Raise Refused for unknown accounts and
+    """Remove all second factors of an account that the actor manages, for someone who lost theirs,
+    and email the person. Return how many factors it had. Raise Refused for unknown accounts and
     accounts that the actor can't manage."""
     target = users.managed_user(context, user_id)
     factors = list(context.state.second_factors.of_user[target.id])
-    removed = _removed(context.state, target, factors, site)
-    return Decision(len(of_user(context.state, target.id)), removed.changes, removed.mails)
+    removed = _remove(context.state, target, factors, site)
+    return Decision(len(factors_of(context.state, target.id)), removed.changes, removed.mails)
 
 
-def _removed(
-    state: State, user: User, factors: Sequence[SecondFactor], site: str
-) -> Decision[None]:
+def _remove(state: State, user: User, factors: Sequence[SecondFactor], site: str) -> Decision[None]:
     mails: list[Mail] = []
     if any(not factor.is_pending for factor in factors):
         mails = users.emails_to(MailKind.SECOND_FACTOR_REMOVED, user, site)
-    return Decision(None, changes_removing(state, user.id, factors), mails)
+    return Decision(None, removal_changes(state, user.id, factors), mails)
 
 
-def changes_removing(
-    state: State, user_id: int, factors: Sequence[SecondFactor]
-) -> list[AnyChange]:
-    """Return the changes that remove the factors, and the recovery codes with the last one."""
+def removal_changes(state: State, user_id: int, factors: Sequence[SecondFactor]) -> list[AnyChange]:
+    """Return the changes that remove the factors. Removing the last one also removes the recovery
+    codes."""
     ids = {factor.id for factor in factors}
     changes: list[AnyChange] = []
     if ids:
         changes.append(SecondFactorsRemoved(user_id=user_id, factor_ids=tuple(sorted(ids))))
-    left = any(factor.id not in ids for factor in of_user(state, user_id))
+    left = any(factor.id not in ids for factor in factors_of(state, user_id))
     if user_id in state.recovery_codes and not left:
         none = RecoveryCodes(user_id=user_id, digests=(), created_at=0)
         changes.append(RecoveryCodesChanged(codes=none))

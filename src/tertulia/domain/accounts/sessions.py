@@ -1,4 +1,4 @@
-"""Sessions of browsers, and passwords that are reset."""
+"""Browser sessions, and resetting passwords."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from tertulia.domain.accounts import second_factors, users
-from tertulia.domain.accounts.signing_out import end_all_sessions, end_sessions
+from tertulia.domain.accounts.signing_out import all_session_end_changes, session_end_changes
 from tertulia.domain.accounts.users import emails_to
 from tertulia.model.changes import SessionBegun, SessionConfirmed, SessionUsed
 from tertulia.model.errors import NoSuchItem, OrganizationDeactivated, Refused, WrongPassword
@@ -17,18 +17,19 @@ from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 MAX_SESSIONS: Final = 100
-"""Per account. One more ends the least recently used."""
+"""Per account. Another session ends the least recently used one."""
 MAX_AGENT: Final = 300
 USE_SECONDS: Final = 4 * 3600
-"""A session's use is stored at most this often, so that requests don't need a commit."""
+"""The minimum time between two recorded uses of a session, in seconds, so that most requests don't
+need a commit."""
 
 
 JUST_JOINED: Final = 60
-"""Seconds after joining in which people get no email about signing in."""
+"""Seconds after joining during which signing in sends no email."""
 
 
 class SignInLocation(Struct, frozen=True, kw_only=True):
-    """Where someone signed in to an account from for the first time."""
+    """The origin of the first sign-in from somewhere new."""
 
     site: str
     """The server's URL."""
@@ -39,32 +40,30 @@ class SignInLocation(Struct, frozen=True, kw_only=True):
 
 
 class NewSession(Struct, frozen=True, kw_only=True):
-    """A browser that signs in."""
+    """A new browser session."""
 
     digest: str
     agent: str
     method: str = ""
-    """How the person signs in, such as `password`."""
+    """The sign-in method, such as `password`."""
     address: str = ""
     """The client's IP address."""
     provider_session: str = ""
     """As in `Session`."""
     replaced_id: int | None = None
-    """The browser's previous session, which ends."""
+    """The browser's previous session, which the new one replaces."""
     password_hash: str | None = None
     """The stored hash that the password was checked against; None if it wasn't checked."""
-    place: SignInLocation | None = None
-    """Where the sign-in comes from; None for no email about it."""
+    location: SignInLocation | None = None
+    """The origin to report in an email; None to send no email."""
 
 
 def begin(context: CommandContext, new: NewSession) -> Decision[Session]:
-    """Sign the actor in. The first sign-in lets them join.
-
-    Raise WrongPassword if the checked password has changed since; OrganizationDeactivated.
-    """
+    """Begin a session of the actor. The first sign-in lets the account join. Raise WrongPassword if
+    the checked password has changed since; OrganizationDeactivated."""
     _require_present(context, new.password_hash)
-    begun = _begun(context, new, [])
-    return Decision(begun.result, begun.changes, sign_in_emails(context, new.place))
+    begun = _begin(context, new, [])
+    return Decision(begun.result, begun.changes, sign_in_emails(context, new.location))
 
 
 def _require_present(context: CommandContext, password_hash: str | None) -> None:
@@ -75,10 +74,10 @@ def _require_present(context: CommandContext, password_hash: str | None) -> None
         raise OrganizationDeactivated("This organization is deactivated.")
 
 
-def _begun(
+def _begin(
     context: CommandContext, new: NewSession, ending: Iterable[Session]
 ) -> Decision[Session]:
-    """Begin a session. `ending` are sessions of the actor that it ends."""
+    """Begin a session, and end the actor's sessions in `ending`."""
     state, actor, now = context.state, context.actor, int(context.now)
     session = Session(
         id=state.sessions.next_id(),
@@ -102,7 +101,7 @@ def _begun(
         session,
         [
             *users.arrive(context).changes,
-            *end_sessions(over.values()),
+            *session_end_changes(over.values()),
             SessionBegun(session=session),
         ],
     )
@@ -112,8 +111,8 @@ def _begun(
 
 
 def use(context: CommandContext, session_id: int, address: str) -> Decision[None]:
-    """Note that the session is used, from that IP address, so that it lasts longer, unless that was
-    noted recently."""
+    """Record that the session was used from this IP address, which extends it, unless a recent use
+    is already recorded."""
     session = context.state.sessions.get(session_id)
     if session is None or not is_stale(session, context.now):
         return Decision(None)
@@ -126,8 +125,8 @@ def use(context: CommandContext, session_id: int, address: str) -> Decision[None
 
 
 def confirm(context: CommandContext, session_id: int) -> Decision[None]:
-    """Note that the password was entered again in that session. Raise NoSuchItem if it has
-    ended."""
+    """Record that the person confirmed their password in the session. Raise NoSuchItem if the
+    session has ended."""
     session = context.state.sessions.get(session_id)
     if session is None or session.user_id != context.actor.id:
         raise NoSuchItem("session")
@@ -135,11 +134,11 @@ def confirm(context: CommandContext, session_id: int) -> Decision[None]:
 
 
 def is_stale(session: Session, now: float) -> bool:
-    """Whether a use of the session would be stored."""
+    """Whether the last recorded use is old enough that the next one is recorded."""
     return now - session.used_at >= USE_SECONDS
 
 
-def own(context: CommandContext, longest: int | None) -> Decision[list[Session]]:
+def list_own(context: CommandContext, longest: int | None) -> Decision[list[Session]]:
     """Return the actor's sessions that haven't expired, newest first. `longest` is as in
     `Session.lasts`."""
     sessions = context.state.sessions.of_user[context.actor.id]
@@ -152,12 +151,12 @@ def own(context: CommandContext, longest: int | None) -> Decision[list[Session]]
 
 
 class PasswordReset(Struct, frozen=True, kw_only=True):
-    """A password in place of a forgotten one, whose hash is `old_hash`."""
+    """A new password in place of a forgotten one, whose hash is `old_hash`."""
 
     old_hash: str | None
     new_hash: str
     key: NewApiKey
-    """A new API key: people who knew the old password may have the old key."""
+    """A new API key, because someone who knew the old password may have the old key."""
     site: str
     """The server's URL, for the email about it."""
 
@@ -165,8 +164,8 @@ class PasswordReset(Struct, frozen=True, kw_only=True):
 def reset_password(
     context: CommandContext, password: PasswordReset, new: NewSession
 ) -> Decision[Session | None]:
-    """Give the actor's account another password and API key, end all sessions, and sign the person
-    in, unless that takes a second factor, or setting one up. The person gets an email.
+    """Replace the actor's password and API key, end all sessions, and email the person. Begin a
+    session unless signing in takes a second factor, or setting one up.
 
     Raise WrongPassword if the password has changed in the meantime; OrganizationDeactivated.
     """
@@ -176,12 +175,12 @@ def reset_password(
         raise WrongPassword("The password has changed in the meantime.")
     _require_present(context, None)
     mails = users.emails_to(MailKind.CREDENTIAL_CHANGED, actor, password.site)
-    changed = users.key_replaced(state, actor.id, password.key, password.new_hash)
+    changed = users.key_changes(state, actor.id, password.key, password.new_hash)
     if second_factors.has_any(state, actor.id) or second_factors.is_missing(
         state, actor, context.now
     ):
-        return Decision(None, [*changed, *end_all_sessions(state, actor.id)], mails)
-    begun = _begun(context, new, state.sessions.of_user[actor.id])
+        return Decision(None, [*changed, *all_session_end_changes(state, actor.id)], mails)
+    begun = _begin(context, new, state.sessions.of_user[actor.id])
     return Decision(begun.result, [*changed, *begun.changes], mails)
 
 
@@ -191,29 +190,26 @@ def reset_password(
 def replace_password(
     context: CommandContext, user_id: int, new_hash: str, key: NewApiKey, site: str
 ) -> Decision[None]:
-    """Give a person's account another password and API key, and end all its sessions. The person
-    gets an email. For the server's operator.
-
-    Raise Refused for bots and accounts that aren't active.
-    """
+    """Replace a person's password and API key, end all their sessions, and email them. For the
+    server's operator. Raise Refused for bots and accounts that aren't active."""
     user = _active_person(context.state, user_id)
     return Decision(
         None,
         [
-            *users.key_replaced(context.state, user.id, key, new_hash),
-            *end_all_sessions(context.state, user.id),
+            *users.key_changes(context.state, user.id, key, new_hash),
+            *all_session_end_changes(context.state, user.id),
         ],
         users.emails_to(MailKind.CREDENTIAL_CHANGED, user, site),
     )
 
 
 def end_access(context: CommandContext, user_id: int, key: NewApiKey) -> Decision[int]:
-    """Give a person's account another API key and end all its sessions, so that every browser and
-    program must sign in again. Return the number of sessions. Raise as `replace_password`."""
+    """Replace a person's API key and end all their sessions, so that every browser and program must
+    sign in again. Return the number of ended sessions. Raise as `replace_password`."""
     user = _active_person(context.state, user_id)
     changes = [
-        *users.key_replaced(context.state, user.id, key),
-        *end_all_sessions(context.state, user.id),
+        *users.key_changes(context.state, user.id, key),
+        *all_session_end_changes(context.state, user.id),
     ]
     return Decision(len(context.state.sessions.of_user[user.id]), changes)
 
@@ -227,20 +223,25 @@ def _active_person(state: State, user_id: int) -> User:
     return user
 
 
-def sign_in_emails(context: CommandContext, place: SignInLocation | None) -> list[Mail]:
-    """Return the email about the actor's sign-in; none if the location is known (None), right after
-    joining, and if their settings say so."""
+def sign_in_emails(context: CommandContext, location: SignInLocation | None) -> list[Mail]:
+    """Return the email about the actor's sign-in. Return nothing for a known location (None), right
+    after joining, and if the actor turned these emails off."""
     user, now = context.actor, context.now
-    if place is None or user.awaits_arrival or now - user.joined_at < JUST_JOINED:
+    if location is None or user.awaits_arrival or now - user.joined_at < JUST_JOINED:
         return []
     if not context.state.settings[user.id].enable_login_emails:
         return []
-    agent = "".join(filter(str.isprintable, place.agent))[:100]
+    agent = "".join(filter(str.isprintable, location.agent))[:100]
     return emails_to(
-        MailKind.NEW_SIGN_IN, user, place.site, at=str(int(now)), address=place.address, agent=agent
+        MailKind.NEW_SIGN_IN,
+        user,
+        location.site,
+        at=str(int(now)),
+        address=location.address,
+        agent=agent,
     )
 
 
-def email_new_sign_in(context: CommandContext, place: SignInLocation) -> Decision[None]:
-    """Email the actor that a program signed in."""
-    return Decision(None, (), sign_in_emails(context, place))
+def email_new_sign_in(context: CommandContext, location: SignInLocation) -> Decision[None]:
+    """Email the actor that a program signed in from a new location."""
+    return Decision(None, (), sign_in_emails(context, location))

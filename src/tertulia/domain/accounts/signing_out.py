@@ -1,15 +1,24 @@
-"""Ending sessions, agent keys, and pushes: verbs, and changes for other verbs."""
+"""Ending sessions, access keys, and push notifications."""
 
 from collections.abc import Iterable
 
-from tertulia.model.changes import AccessKeysEnded, PushUnsubscribed, SessionsEnded
+import msgspec
+
+from tertulia.model.changes import (
+    AccessKeysEnded,
+    AnyChange,
+    DeviceChanged,
+    PushUnsubscribed,
+    SessionsEnded,
+)
+from tertulia.model.devices import Device, PushSubscription
 from tertulia.model.errors import NoSuchItem
 from tertulia.model.sessions import Session
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 
-def end_sessions(sessions: Iterable[Session]) -> list[SessionsEnded]:
+def session_end_changes(sessions: Iterable[Session]) -> list[SessionsEnded]:
     """Return the change that ends the sessions, if any."""
     over = sorted(sessions, key=lambda session: session.id)
     if not over:
@@ -22,45 +31,79 @@ def end_sessions(sessions: Iterable[Session]) -> list[SessionsEnded]:
     ]
 
 
-def end_all_sessions(state: State, user_id: int, but: int | None = None) -> list[SessionsEnded]:
-    """Return the change that ends all sessions of an account, except `but`."""
-    return end_sessions(session for session in state.sessions.of_user[user_id] if session.id != but)
+def all_session_end_changes(
+    state: State, user_id: int, but: int | None = None
+) -> list[SessionsEnded]:
+    """Return the change that ends all of an account's sessions except `but`."""
+    return session_end_changes(
+        session for session in state.sessions.of_user[user_id] if session.id != but
+    )
 
 
-def end_access_keys(state: State, user_id: int) -> list[AccessKeysEnded]:
-    """Return the change that revokes the keys of all agents that act for the account, if any."""
+def access_key_end_changes(state: State, user_id: int) -> list[AccessKeysEnded]:
+    """Return the change that revokes all of an account's access keys, if it has any."""
     ids = tuple(sorted(key.id for key in state.access_keys.of_user[user_id]))
     return [AccessKeysEnded(user_id=user_id, key_ids=ids)] if ids else []
 
 
-def end_pushes(state: State, user_id: int) -> list[PushUnsubscribed]:
-    """Return the change that ends push notifications to programs that use the account's API key, if
-    any. Those to browsers end with their sessions."""
+def push_end_changes(state: State, user_id: int) -> list[AnyChange]:
+    """Return the changes that end push notifications to programs and phones that use the account's
+    API key. Browsers' push subscriptions end with their sessions."""
     subscriptions = state.push_subscriptions.of_user[user_id]
-    ids = tuple(
-        sorted(subscription.id for subscription in subscriptions if subscription.session_id is None)
+    over = [subscription for subscription in subscriptions if subscription.session_id is None]
+    waiting = [device for device in state.devices.of_user[user_id] if device.push is not None]
+    known = {subscription.device_id for subscription in over}
+    return [
+        *unsubscription_changes(state, over),
+        *(_without_push(device) for device in waiting if device.id not in known),
+    ]
+
+
+def unsubscription_changes(
+    state: State, subscriptions: Iterable[PushSubscription]
+) -> list[AnyChange]:
+    """Return the changes that remove push subscriptions of one account. The phones among them are
+    no longer registered."""
+    over = sorted(subscriptions, key=lambda subscription: subscription.id)
+    if not over:
+        return []
+    phones = [state.devices.get(subscription.device_id) for subscription in over]
+    return [
+        PushUnsubscribed(
+            user_id=over[0].user_id,
+            subscription_ids=tuple(subscription.id for subscription in over),
+        ),
+        *(_without_push(phone) for phone in phones if phone is not None),
+    ]
+
+
+def _without_push(device: Device) -> DeviceChanged:
+    return DeviceChanged(
+        user_id=device.user_id,
+        device=msgspec.structs.replace(device, push=None),
+        before=device.push,
     )
-    return [PushUnsubscribed(user_id=user_id, subscription_ids=ids)] if ids else []
 
 
 def end(context: CommandContext, session_id: int) -> Decision[None]:
-    """End a session of the actor's. Raise NoSuchItem for others."""
+    """End one of the actor's sessions. Raise NoSuchItem for others' sessions."""
     session = context.state.sessions.get(session_id)
     if session is None or session.user_id != context.actor.id:
         raise NoSuchItem("session")
-    return Decision(None, end_sessions([session]))
+    return Decision(None, session_end_changes([session]))
 
 
 def end_others(context: CommandContext, but: int | None) -> Decision[None]:
     """End all of the actor's sessions except `but`."""
-    return Decision(None, end_all_sessions(context.state, context.actor.id, but))
+    return Decision(None, all_session_end_changes(context.state, context.actor.id, but))
 
 
 def end_of_provider(
     context: CommandContext, method: str, subject: str, provider_session: str
 ) -> Decision[int]:
-    """End the sessions that began with a sign-in method, of the person with this ID there, or of
-    one session there, or both; the other one is empty. Return how many there were."""
+    """End sessions that began with a sign-in method: all sessions of the person with this ID there,
+    one session there, or the sessions that match both. An empty `subject` or `provider_session`
+    matches all. Return the number of ended sessions."""
     state = context.state
     if subject:
         identity = state.identities.get(state.identities.by_subject.get((method, subject)))
@@ -72,11 +115,11 @@ def end_of_provider(
         for candidate in candidates
         if candidate.method == method and provider_session in {"", candidate.provider_session}
     ]
-    return Decision(len(over), end_sessions(over))
+    return Decision(len(over), session_end_changes(over))
 
 
 def next_expiry(state: State, now: float) -> float | None:
-    """Return when the next session expires."""
+    """Return when the next session expires, in UNIX seconds."""
     first = state.sessions.by_use.first
     return None if first is None else first.expires_at
 
@@ -84,4 +127,4 @@ def next_expiry(state: State, now: float) -> float | None:
 def expire(context: CommandContext) -> Decision[None]:
     """End expired sessions."""
     over = [session for session in context.state.sessions if session.expires_at <= context.now]
-    return Decision(None, end_sessions(over))
+    return Decision(None, session_end_changes(over))

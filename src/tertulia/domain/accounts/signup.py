@@ -1,9 +1,10 @@
-"""Joining: with an invitation or by signing up; rules for passwords."""
+"""Joining with an invitation or by signing up, and password rules."""
 
 import unicodedata
 from collections.abc import Callable, Iterable
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from tertulia.domain import names, permissions
@@ -12,7 +13,7 @@ from tertulia.domain.channels import subscription_changes
 from tertulia.domain.messages import bot_messages
 from tertulia.domain.messages.bot_messages import BotMessage, Render
 from tertulia.domain.messages.sending import ToPeople
-from tertulia.domain.organization.realms import WELCOME_BOT
+from tertulia.domain.organization.lifecycle import WELCOME_BOT
 from tertulia.model.changes import AnyChange
 from tertulia.model.channels import Channel
 from tertulia.model.errors import Refused
@@ -23,15 +24,15 @@ from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 SIGN_UPS: Final = "signups"
-"""The topic where new members are announced."""
+"""The topic in which new members are announced."""
 MAX_WAITING: Final = 1000
-"""Addresses without an account that can wait for confirmation."""
+"""The most addresses without an account that can wait for confirmation."""
 PAUSE: Final = 60
-"""Seconds between two emails to the same address."""
+"""The minimum time between two emails to the same address, in seconds."""
 
 
 class LinkExpired(Refused):
-    """The link no longer works; the message says why."""
+    """The link no longer works. The message says why."""
 
 
 class HasAccount(Refused):
@@ -39,7 +40,7 @@ class HasAccount(Refused):
 
 
 class NewMember(Struct, frozen=True, kw_only=True):
-    """A person who joins. The `user_id` of `credential` is still 0."""
+    """A person who joins. `credential.user_id` is still 0."""
 
     address: str
     full_name: str
@@ -47,9 +48,9 @@ class NewMember(Struct, frozen=True, kw_only=True):
     site: str
     """The server's URL, for the welcome email."""
     role: Role | None = None
-    """From an identity provider; None for the invitation's, or a member's."""
+    """The role from an identity provider; None for the invitation's role, or a member's."""
     group_ids: tuple[int, ...] = ()
-    """From an identity provider, in addition to the invitation's."""
+    """Groups from an identity provider, in addition to the invitation's groups."""
 
 
 # Confirming an address
@@ -58,8 +59,8 @@ class NewMember(Struct, frozen=True, kw_only=True):
 def sign_up(
     context: CommandContext, text: str, invitation_id: int | None, nonce: str, site: str
 ) -> Decision[None]:
-    """Email the address a link for joining: with a reusable invitation, or without one if anyone
-    can sign up. Only the address itself learns whether it has an account.
+    """Email the address a link for joining, with a reusable invitation or, if anyone can sign up,
+    without one. Only the recipient learns whether the address has an account.
 
     Raise LinkExpired if the invitation has expired, or one is required; Refused for invalid or
     disallowed addresses, and if too many are waiting.
@@ -135,10 +136,8 @@ def usable_confirmation(state: State, confirmation_id: int, now: float) -> Confi
 def join_invited(
     context: CommandContext, invitation_id: int, joining: NewMember, render: Render
 ) -> Decision[User]:
-    """Join with an invitation. If it's for an address, the account gets that one.
-
-    Raise LinkExpired; HasAccount; Refused for invalid or disallowed addresses and names.
-    """
+    """Join with an invitation. An invitation for an address gives the account that address. Raise
+    LinkExpired; HasAccount; Refused for invalid or disallowed addresses and names."""
     invitation = usable_invitation(context.state, invitation_id, context.now)
     address = invitation.address or joining.address
     return join(context, invitation, address, joining, render)
@@ -159,10 +158,10 @@ def join_confirmed(
 
 
 def check(state: State, address: str, full_name: str) -> None:
-    """Raise what joining would raise, before the password is hashed, which is expensive."""
+    """Raise the errors of joining, without hashing the password, which is expensive."""
     if state.user_with_address(address) is not None:
         raise HasAccount("An account with this email address already exists.")
-    addresses.usable(state, address)
+    addresses.allowed_address(state, address)
     users.free_name(state, full_name)
 
 
@@ -173,20 +172,28 @@ def join(
     joining: NewMember,
     render: Render,
 ) -> Decision[User]:
-    """Create the account of a person whose address is confirmed, with what the invitation gives.
-    The caller has checked that they can join. Raise as `check`."""
+    """Create the account of a person whose address is confirmed, with what the invitation grants.
+    The caller has checked that the person can join. Raise as `check`."""
     state = context.state
     check(state, address, joining.full_name)
     role = joining.role or (invitation.role if invitation else Role.MEMBER)
     user = users.new_account(context, address, joining.full_name, role)
-    # An invitation gives what its inviter can give now.
-    invited = admission.groups_of_invitation(state, invitation) if invitation else []
-    groups = sorted({*(group.id for group in invited), *joining.group_ids})
+    if invitation is not None:
+        # An invitation grants only what its inviter can grant now.
+        invited = admission.groups_of_invitation(state, invitation)
+        user = msgspec.structs.replace(
+            user,
+            invited_role=invitation.role,
+            invited_group_ids=tuple(sorted(group.id for group in invited)),
+        )
+    groups = sorted({*user.invited_group_ids, *joining.group_ids})
     changes: list[AnyChange] = [
-        users.created(state, user, joining.credential, groups),
-        *subscription_changes.initial(state, user, _channels(state, invitation)),
-        *admission.invitations_accepted(state, user.address),
-        *bot_messages.post(
+        users.creation_change(state, user, joining.credential, groups),
+        *subscription_changes.initial_subscription_changes(
+            state, user, _channels(state, invitation)
+        ),
+        *admission.invitation_acceptance_changes(state, user.address),
+        *bot_messages.posting_changes(
             context, list(_bot_messages(state, user, invitation)), render, users=[user]
         ),
     ]
@@ -217,27 +224,27 @@ def _channels(state: State, invitation: Invitation | None) -> list[Channel]:
 def _bot_messages(state: State, user: User, invitation: Invitation | None) -> Iterable[BotMessage]:
     """Yield the welcome message, one to the inviter, and an announcement, as configured."""
     yield _welcome(state, user, _welcome_text(state, invitation))
-    words, who = bot_messages.words_of(state), bot_messages.person(user)
+    words, who = bot_messages.texts_for(state), bot_messages.silent_mention(user)
     if invitation is not None and invitation.tell_inviter:
         inviter = state.users[invitation.inviter_id]
         if inviter.is_active:
-            text = bot_messages.words_of(state, inviter.id)("invitation_accepted", person=who)
+            text = bot_messages.texts_for(state, inviter.id)("invitation_accepted", person=who)
             yield bot_messages.to_user(inviter.id, text)
     board = state.channels.get(state.realm.signup_announcements_channel_id)
     if board is not None and not board.is_archived:
-        yield bot_messages.in_channel(state, board, words("joined", person=who), SIGN_UPS)
+        yield bot_messages.channel_message(state, board, words("joined", person=who), SIGN_UPS)
 
 
 def preview_welcome(context: CommandContext, render: Render, text: str) -> Decision[int]:
-    """Send the actor, an administrator, the welcome message with this text. Return its ID. Raise
-    Refused for an empty or long text."""
+    """Send the actor, who must be an administrator, the welcome message with this text. Return the
+    message's ID. Raise Refused for an empty or long text."""
     state, actor = context.state, context.actor
     permissions.require_administrator(state, actor)
     if not text.strip():
         raise Refused("Enter a text to test.")
     if len(text) > names.MAX_WELCOME_TEXT:
         raise Refused(f"The text can have at most {names.MAX_WELCOME_TEXT} characters.")
-    (sent,) = bot_messages.post(context, [_welcome(state, actor, text)], render)
+    (sent,) = bot_messages.posting_changes(context, [_welcome(state, actor, text)], render)
     return Decision(sent.message.id, (sent,))
 
 
@@ -247,7 +254,7 @@ def _welcome_text(state: State, invitation: Invitation | None) -> str:
 
 
 def _welcome(state: State, user: User, more: str) -> BotMessage:
-    words = bot_messages.words_of(state, user.id)
+    words = bot_messages.texts_for(state, user.id)
     text = words("welcome_message", organization=state.realm.name)
     content = f"{text}\n\n{more}" if more.strip() else text
     return BotMessage(ToPeople(frozenset({user.id})), content, WELCOME_BOT)
@@ -255,25 +262,26 @@ def _welcome(state: State, user: User, more: str) -> BotMessage:
 
 MAX_LENGTH: Final = 100
 _JUDGED: Final = 24
-"""Characters that are judged: long texts can be made to take long, and this many are enough to be
-secure."""
+"""The number of characters that are rated. Rating long texts takes long, and this many characters
+are enough to be secure."""
 
 
 class PasswordRules(Struct, frozen=True, kw_only=True):
-    """The installation's rules for new passwords. Existing ones stay valid."""
+    """The server's rules for new passwords. Existing passwords stay valid."""
 
     min_length: int
     min_guesses: int
-    """Guesses needed by an attacker who knows how people make up passwords; 0 for any."""
+    """The minimum number of guesses needed by an attacker who knows common patterns; 0 turns the
+    rule off."""
     is_breached: Callable[[str], bool] = lambda text: False
-    """Whether a password is in a list that attackers try."""
+    """Returns whether a password is in a list of breached passwords."""
 
     def require(self, text: str, personal: Iterable[str] = ()) -> str:
         """Return the password. Raise Refused if it's too short, too long, or too easy to guess.
-        `own` is what others know about its person: address, name, organization. None of these is
-        ever allowed.
 
-        Takes up to 250 ms, so don't call it on the event loop.
+        `personal` is what others know about the person: address, name, organization. A password
+        made of one of these is never allowed. Takes up to 250 ms, so don't call it on the event
+        loop.
         """
         if not self.min_length <= len(text) <= MAX_LENGTH:
             raise Refused(f"Passwords must have {self.min_length} to {MAX_LENGTH} characters.")
@@ -297,13 +305,13 @@ class PasswordRules(Struct, frozen=True, kw_only=True):
 
 
 def _own_cores(word: str) -> set[str]:
-    """Return the cores of a name, or of an address and its local part."""
+    """Return the cores of a name, or of an email address and its local part."""
     return _cores(word) | _cores(word.partition("@")[0])
 
 
 def _cores(text: str) -> set[str]:
-    """Return the text's letters and digits, ignoring case and width, with and without digits at its
-    ends."""
+    """Return the text's letters and digits, ignoring case and width, with and without leading and
+    trailing digits."""
     plain = "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold()))
     return {plain, plain.strip("0123456789")} - {""}
 
@@ -318,7 +326,7 @@ def _guesses(text: str, personal: Iterable[str]) -> int:
 
 
 def _known(personal: Iterable[str]) -> set[str]:
-    """Return the texts and the words in them."""
+    """Return the texts and each of their words."""
     words: set[str] = set()
     for text in personal:
         plain = text.casefold()[:200]

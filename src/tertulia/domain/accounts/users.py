@@ -1,4 +1,4 @@
-"""Accounts: creating, changing, deactivating, and reactivating them; API keys."""
+"""Creating, finding, and changing accounts, and their API keys."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from tertulia.domain.accounts import (
     profiles,
     signing_out,
 )
-from tertulia.domain.accounts.profiles import NewProfile
+from tertulia.domain.accounts.profiles import ProfileUpdate
 from tertulia.domain.channels import subscription_changes, visibility
 from tertulia.domain.organization.imports import require_moved
 from tertulia.model.changes import (
@@ -34,8 +34,8 @@ from tertulia.state.state import State
 
 
 def find_by_address(state: State, viewer: User | None, address: str, host: str) -> User | None:
-    """Return the account with that address, if the viewer can see it and the address: the real one,
-    or its stand-in (`user7@` and the organization's host)."""
+    """Return the account with that address, if the viewer can see both. The address is the real
+    one, or its stand-in (`user7@` and the organization's host)."""
     user = _account_called(state, viewer, address, host)
     if user is None or (viewer is not None and not permissions.sees_user(state, viewer, user)):
         return None
@@ -54,11 +54,13 @@ def _account_called(state: State, viewer: User | None, address: str, host: str) 
 
 
 def first_owner(state: State) -> int:
-    """Return the active owner, not a bot, with the oldest account. Raises Refused if
-    nobody qualifies."""
+    """Return the person with the oldest active owner account. Raise Refused if no active owner
+    exists."""
     owners = [i for i in state.users.active_by_role.keys(Role.OWNER) if not state.users[i].is_bot]
     if not owners:
-        raise Refused("The organization has no active owner, whom the operator acts for.")
+        raise Refused(
+            "The organization has no active owner, and this command acts on behalf of an owner."
+        )
     return int(min(owners))
 
 
@@ -66,7 +68,7 @@ def first_owner(state: State) -> int:
 
 
 class NewUser(Struct, frozen=True, kw_only=True):
-    """A person's account to create. The `user_id` of the credential is still 0."""
+    """A person's account to create. `credential.user_id` is still 0."""
 
     address: str
     full_name: str
@@ -77,8 +79,8 @@ class NewUser(Struct, frozen=True, kw_only=True):
 
 
 def create(context: CommandContext, new: NewUser) -> Decision[User]:
-    """Create a person's account, subscribed to the default channels. Doesn't check permissions;
-    `create_for_another` does.
+    """Create a person's account, subscribed to the default channels, without checking permissions
+    (`create_for_another` does).
 
     Raise Refused for invalid names and addresses, and taken addresses.
     """
@@ -88,9 +90,9 @@ def create(context: CommandContext, new: NewUser) -> Decision[User]:
     return Decision(
         user,
         [
-            created(state, user, new.credential),
-            *subscription_changes.to_defaults(state, user),
-            *admission.invitations_accepted(state, user.address),
+            creation_change(state, user, new.credential),
+            *subscription_changes.default_subscription_changes(state, user),
+            *admission.invitation_acceptance_changes(state, user.address),
         ],
     )
 
@@ -112,7 +114,7 @@ def new_account(
 
 
 def check_new(context: CommandContext, address: str, full_name: str) -> Decision[None]:
-    """Raise what `create_for_another` would raise, before the password is hashed, which is
+    """Raise the errors of `create_for_another`, without hashing the password, which is
     expensive."""
     permissions.require(
         permissions.may_create_users(context.state, context.actor),
@@ -136,14 +138,16 @@ def arrive(context: CommandContext) -> Decision[None]:
     joined: dict[str, Any] = {"awaits_arrival": False}
     if not context.actor.joined_elsewhere:
         joined["joined_at"] = int(context.now)
-    return Decision(None, changed(context, context.actor, joined))
+    if context.actor.is_placeholder:
+        joined["is_placeholder"] = False
+    return Decision(None, account_changes(context, context.actor, joined))
 
 
-def created(
+def creation_change(
     state: State, user: User, credential: Credential, group_ids: Iterable[int] = ()
 ) -> UserCreated:
     """Return the change that creates the account with its credential, as a member of these groups
-    and of its role's."""
+    and of its role's system group."""
     return UserCreated(
         user=user,
         credential=msgspec.structs.replace(credential, user_id=user.id),
@@ -153,7 +157,7 @@ def created(
 
 
 def free_address(state: State, text: str) -> str:
-    """Return the address in its final form. Raise Refused if an account has it."""
+    """Return the normalized address. Raise Refused if an account has it."""
     address = names.address(text)
     if state.user_with_address(address) is not None:
         raise Refused(f"An account with the email address '{address}' already exists.")
@@ -161,10 +165,10 @@ def free_address(state: State, text: str) -> str:
 
 
 def free_name(state: State, text: str, user_id: int | None = None) -> str:
-    """Return the name in its final form.
+    """Return the normalized name.
 
-    Raise Refused if it resembles a system bot's, or looks like the name of another active account
-    than `user_id`. Equal names are allowed unless the organization requires unique names.
+    Raise Refused if it resembles a system bot's name, or looks like the name of an active account
+    other than `user_id`. Equal names are allowed unless the organization requires unique names.
     """
     name = names.full_name(text)
     bots = map(state.users.__getitem__, state.users.bots)
@@ -190,17 +194,17 @@ def free_name(state: State, text: str, user_id: int | None = None) -> str:
 
 
 class AccountUpdate(Struct, frozen=True, kw_only=True):
-    """New values for an account; None doesn't change."""
+    """New values for an account; None keeps the current value."""
 
     full_name: str | None = None
     role: Role | None = None
     address: str | None = None
-    profile: NewProfile | None = None
+    profile: ProfileUpdate | None = None
     site: str = ""
     """The server's URL, for the email about a new address."""
 
 
-def change(context: CommandContext, user_id: int, revision: AccountUpdate) -> Decision[None]:
+def change(context: CommandContext, user_id: int, update: AccountUpdate) -> Decision[None]:
     """Change an account that the actor manages.
 
     Raise NotPermitted or LastOfKind if a role requires an owner or is the last owner's; Refused for
@@ -211,23 +215,23 @@ def change(context: CommandContext, user_id: int, revision: AccountUpdate) -> De
     values: dict[str, Any] = {}
     over: list[AnyChange] = []
     mails: list[Mail] = []
-    if revision.full_name not in {None, target.full_name}:
-        values["full_name"] = free_name(state, revision.full_name, target.id)
-    if revision.role is not None:
-        values["role"] = require_assignable_role(context, target, revision.role)
-    if revision.address is not None:
+    if update.full_name not in {None, target.full_name}:
+        values["full_name"] = free_name(state, update.full_name, target.id)
+    if update.role is not None:
+        values["role"] = require_assignable_role(context, target, update.role)
+    if update.address is not None:
         permissions.require_administrator(state, actor)
-        address = names.address(revision.address)
+        address = names.address(update.address)
         if address.casefold() != target.address.casefold():
             address = free_address(state, address)
             admission.require_allowed_email(state, address)
-            over = admission.invitations_accepted(state, address)
-            mails = emails_to(MailKind.ADDRESS_CHANGED, target, revision.site, address=address)
+            over = admission.invitation_acceptance_changes(state, address)
+            mails = emails_to(MailKind.ADDRESS_CHANGED, target, update.site, address=address)
         values["address"] = address
     profile = (
-        () if revision.profile is None else profiles.changed(context, target, revision.profile)
+        () if update.profile is None else profiles.profile_changes(context, target, update.profile)
     )
-    return Decision(None, [*over, *changed(context, target, values), *profile], mails)
+    return Decision(None, [*over, *account_changes(context, target, values), *profile], mails)
 
 
 def managed_user(context: CommandContext, user_id: int) -> User:
@@ -279,8 +283,10 @@ def _is_person(state: State, user_id: int) -> bool:
     return not state.users[user_id].is_bot
 
 
-def changed(context: CommandContext, target: User, values: Mapping[str, Any]) -> list[AnyChange]:
-    """Return the changes that give the account's fields these values, if they differ."""
+def account_changes(
+    context: CommandContext, target: User, values: Mapping[str, Any]
+) -> list[AnyChange]:
+    """Return the changes that set these fields of the account, if they differ."""
     state, now = context.state, context.now
     new = {name: value for name, value in values.items() if getattr(target, name) != value}
     if not new:
@@ -291,7 +297,7 @@ def changed(context: CommandContext, target: User, values: Mapping[str, Any]) ->
     first: list[AnyChange] = []
     if not new.keys().isdisjoint({"role", "joined_at", "bot"}):
         after = msgspec.structs.replace(target, **new)
-        ended = full_members.overdue(state, after, now) if target.is_active else []
+        ended = full_members.overdue_changes(state, after, now) if target.is_active else []
         state, first = full_members.with_changes(state, ended), [*ended]
         was_in = set(state.memberships.system_groups_of(target)) if target.is_active else set()
         is_in = set(state.memberships.system_groups_of(after)) if target.is_active else set()
@@ -305,7 +311,7 @@ def changed(context: CommandContext, target: User, values: Mapping[str, Any]) ->
             subscribers={c: state.subscribers(c) for c in sees - saw},
         )
         bots = [target] if target.is_bot else state.users.bots_of(target.id)
-        return [*first, *_with_bots(state, change, after, bots)]
+        return [*first, *_changes_with_bots(state, change, after, bots)]
     return [*first, change]
 
 
@@ -313,11 +319,11 @@ def _channels_seen(state: State, user: User) -> set[int]:
     return {c.id for c in state.channels if channel_access.sees_channel(state, user, c)}
 
 
-def _with_bots(
+def _changes_with_bots(
     state: State, change: UserChanged, after: User, bots: Sequence[User]
 ) -> Iterable[AnyChange]:
     """Yield the change with its effects on the rights of these bots, and the ends of subscriptions
-    that a guest's bots can't have."""
+    that the bots can't have if their owner became a guest."""
     ahead = state.with_changes(after)
     rights: dict[int, tuple[int, int]] = {}
     ended: list[AnyChange] = []
@@ -327,14 +333,14 @@ def _with_bots(
         if roles[0] is not roles[1]:
             rights[bot.id] = (int(roles[0]), int(roles[1]))
         ended += [
-            subscription_changes.unsubscribed(ahead, channel, [after_bot])
+            subscription_changes.unsubscription_change(ahead, channel, [after_bot])
             for channel in (
                 ahead.channels[channel_id] for channel_id in ahead.channel_ids_of(bot.id)
             )
             if not channel_access.bot_may_be_in(ahead, after_bot, channel)
         ]
     others = [bot.id for bot in bots if bot.id != after.id]
-    seen = visibility.compared(state, ahead, state.channels, others)
+    seen = visibility.compare_sight(state, ahead, state.channels, others)
     yield msgspec.structs.replace(change, rights=rights, sight=seen)
     yield from ended
 
@@ -343,7 +349,7 @@ def _with_bots(
 
 
 def free_bot_name(state: State, text: str, user_id: int | None = None) -> str:
-    """Return a bot's name in its final form. Raise Refused if another active account has it."""
+    """Return the normalized name of a bot. Raise Refused if another active account has it."""
     name = free_name(state, text, user_id)
     same = state.users.by_name.keys(name) - {user_id}
     if any(state.users[other].is_active for other in same):
@@ -357,12 +363,12 @@ def free_bot_name(state: State, text: str, user_id: int | None = None) -> str:
 def replace_key(
     context: CommandContext, user_id: int, key: NewApiKey, site: str
 ) -> Decision[Credential]:
-    """Give the actor's account, or one that the actor manages, another API key. Return the new
-    credential; its password doesn't change. A person gets an email; `site` is the server's URL."""
+    """Replace the API key of the actor's account, or of one that the actor manages, and email the
+    person; `site` is the server's URL. Return the new credential, which keeps its password."""
     target = context.actor if user_id == context.actor.id else managed_user(context, user_id)
     credential = with_key(context.state.credentials[target.id], key)
     mails = emails_to(MailKind.KEY_CHANGED, target, site)
-    return Decision(credential, key_replaced(context.state, target.id, key), mails)
+    return Decision(credential, key_changes(context.state, target.id, key), mails)
 
 
 def with_key(credential: Credential, key: NewApiKey) -> Credential:
@@ -371,26 +377,27 @@ def with_key(credential: Credential, key: NewApiKey) -> Credential:
     )
 
 
-def key_replaced(
+def key_changes(
     state: State, user_id: int, key: NewApiKey, password_hash: str | UnsetType = UNSET
 ) -> list[AnyChange]:
-    """Return the changes that give an account another API key, and a new password if given. They
-    also remove push tokens, pushes to programs, and agent keys that came with the old one."""
+    """Return the changes that replace an account's API key and, if given, its password. They also
+    remove the push tokens, push subscriptions, and access keys that depend on the old key."""
     credential = with_key(state.credentials[user_id], key)
     if password_hash is not UNSET:
         credential = msgspec.structs.replace(credential, password_hash=password_hash)
-    void = devices.all_tokens_removed(state, user_id)
-    agents = signing_out.end_access_keys(state, user_id)
-    pushes = signing_out.end_pushes(state, user_id)
+    void = devices.token_removal_changes(state, user_id)
+    agents = signing_out.access_key_end_changes(state, user_id)
+    pushes = signing_out.push_end_changes(state, user_id)
     return [CredentialChanged(credential=credential), *void, *agents, *pushes]
 
 
 _NO_MAIL: Final = (".invalid", ".example")
-"""Domains that get no email: of the system's bots, and of the demo."""
+"""Domains that get no email, because they belong to system bots and the demonstration."""
 
 
 def emails_to(kind: MailKind, user: User, site: str, **facts: str) -> list[Mail]:
-    """Return the email to the account's present address; none for bots and impossible addresses."""
+    """Return an email to the account's current address; nothing for bots and addresses that can't
+    get email."""
     if user.is_bot or user.address.casefold().endswith(_NO_MAIL):
         return []
     return [Mail(kind=kind, to=user.address, site=site, about=user.id, facts=facts)]

@@ -1,4 +1,4 @@
-"""Creating, changing, and archiving channels, and noticing which ones are active."""
+"""Creating, changing, and archiving channels, and marking them as active or inactive."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -65,8 +65,8 @@ class ChannelEdit(Struct, frozen=True, kw_only=True):
     """Whether the server allows web-public channels."""
 
 
-def known(state: State, actor: User, channel_id: int) -> Channel:
-    """Return the channel with that ID. Raise Refused unless the actor can see it."""
+def existing_channel(state: State, actor: User, channel_id: int) -> Channel:
+    """Return the channel with that ID. Raise Refused unless it exists and the actor can see it."""
     try:
         return channel_access.visible_channel(state, actor, channel_id=channel_id)
     except NoSuchChannel:
@@ -77,18 +77,15 @@ def known(state: State, actor: User, channel_id: int) -> Channel:
 
 
 def check_unlike(others: Iterable[Channel], name: str, *, but: int | None = None) -> None:
-    """Raise Refused for a name that looks like another of these channels' names, except for the
-    channel `but`."""
+    """Raise Refused if the name looks like another channel's name. The channel `but` is ignored."""
     names_of_others = (other.name for other in others if other.id != but)
     if next(names.alike_among(name, names_of_others), None) is not None:
         raise Refused(f"Another channel has a similar name: '{name}'.")
 
 
 def new_channel(context: CommandContext, new: NewChannel, channel_id: int) -> Channel:
-    """Return the record of a new channel. The caller checks that its name isn't taken.
-
-    Raise Refused for invalid names and combinations, and if the actor lacks a permission.
-    """
+    """Return the record of a new channel. The caller checks that its name isn't taken. Raise
+    Refused for invalid names and combinations of settings, and if the actor lacks a permission."""
     state, actor, now = context.state, context.actor, context.now
     name = names.channel_name(new.name)
     check_may_create(context, new)
@@ -104,7 +101,7 @@ def new_channel(context: CommandContext, new: NewChannel, channel_id: int) -> Ch
         _check_may_set_topics_policy(state, actor)
     folders.check_open(state, new.folder_id)
     groups: dict[str, GroupSetting] = {
-        setting: group_settings.validated(state, setting, CHANNEL_SETTINGS[setting], value)
+        setting: group_settings.validated_setting(state, setting, CHANNEL_SETTINGS[setting], value)
         for setting, value in new.groups.items()
     }
     _check_may_set_groups(state, actor, groups)
@@ -181,6 +178,9 @@ def _check_may_make_default(state: State, actor: User) -> None:
     )
 
 
+REPORTS_NOT_PUBLIC: Final = "The channel for message reports can't be public."
+
+
 def _check_may_set_retention(state: State, actor: User, days: int | None) -> None:
     permissions.require_owner(state, actor)
     if days is not None and days < 1 and days != FOR_EVER:
@@ -228,13 +228,15 @@ def _check_whole(channel: Channel) -> None:
 def change(
     context: CommandContext, channel_id: int, edit: ChannelEdit, render: Render
 ) -> Decision[Channel]:
-    """Change the channel, with a message of the notification bot in it. Return the changed channel.
+    """Change the channel, and post a message from the notification bot about it. Return the changed
+    channel.
 
-    Raise Refused without permission for one of the changes, for invalid values, and if nothing
-    would be renamed or unarchived; StaleExpectation if someone else has changed a permission.
+    Raise Refused without permission for one of the changes, for invalid values, and if the channel
+    isn't renamed or unarchived although `edit` asks for it; StaleExpectation if someone else has
+    changed a permission.
     """
     state, actor = context.state, context.actor
-    channel = known(state, actor, channel_id)
+    channel = existing_channel(state, actor, channel_id)
     permissions.require(
         channel_access.administers(state, actor, channel),
         "You don't have permission to administer this channel.",
@@ -264,10 +266,10 @@ def change(
     return Decision(
         after,
         [
-            changed(state, channel, after),
-            *(default_groups.without(state, channel) if after.is_private else ()),
-            *bot_messages.post(
-                context, bot_messages.channel_changed(context, channel, after), render
+            channel_change(state, channel, after),
+            *(default_groups.removal_changes(state, channel) if after.is_private else ()),
+            *bot_messages.posting_changes(
+                context, bot_messages.channel_change_messages(context, channel, after), render
             ),
         ],
     )
@@ -316,7 +318,8 @@ def _kept(state: State, actor: User, channel: Channel, edit: ChannelEdit) -> dic
 
 
 def _privacy(state: State, actor: User, channel: Channel, edit: ChannelEdit) -> dict[str, Any]:
-    """Return the three privacy fields if one of them is given: the others follow from it."""
+    """Return the three privacy fields, derived from those that are given; empty if none is
+    given."""
     if edit.is_private is UNSET and edit.is_web_public is UNSET and edit.history_public is UNSET:
         return {}
     is_private = channel.is_private if edit.is_private is UNSET else edit.is_private
@@ -350,12 +353,14 @@ def _privacy(state: State, actor: User, channel: Channel, edit: ChannelEdit) -> 
             web_is_open=edit.web_is_open,
         )
         permissions.require(allowed, _NOT_OF_THIS_KIND)
+        is_for_reports = channel.id == state.realm.moderation_request_channel_id
+        permissions.require(is_private or not is_for_reports, REPORTS_NOT_PUBLIC)
     return values
 
 
 def _permissions(state: State, actor: User, channel: Channel, edit: ChannelEdit) -> dict[str, Any]:
     values = {
-        name: group_settings.updated(
+        name: group_settings.updated_setting(
             state, name, CHANNEL_SETTINGS[name], getattr(channel, name), given
         )
         for name, given in edit.groups.items()
@@ -370,10 +375,10 @@ def _permissions(state: State, actor: User, channel: Channel, edit: ChannelEdit)
 
 
 def archive(context: CommandContext, channel_id: int) -> Decision[None]:
-    """Archive the channel: it stays readable, but nobody can send to it, and its messages count as
+    """Archive the channel. It stays readable, but nobody can send to it, and its messages count as
     read."""
     state, actor = context.state, context.actor
-    channel = known(state, actor, channel_id)
+    channel = existing_channel(state, actor, channel_id)
     permissions.require(
         channel_access.administers(state, actor, channel),
         "You don't have permission to administer this channel.",
@@ -382,16 +387,19 @@ def archive(context: CommandContext, channel_id: int) -> Decision[None]:
     after = msgspec.structs.replace(
         channel, is_archived=True, is_default=False, read_until=state.last_message_id
     )
-    return Decision(None, [changed(state, channel, after), *default_groups.without(state, channel)])
+    return Decision(
+        None,
+        [channel_change(state, channel, after), *default_groups.removal_changes(state, channel)],
+    )
 
 
 _DECIDES_VISIBILITY = {"is_private", "is_web_public", *channel_access.VISIBILITY_SETTINGS}
 _PRIVACY = ("is_private", "is_web_public", "history_public")
 
 
-def changed(state: State, before: Channel, after: Channel) -> ChannelChanged:
-    """Return the change from `before` to `after`, with the users who gain and lose sight of the
-    channel."""
+def channel_change(state: State, before: Channel, after: Channel) -> ChannelChanged:
+    """Return the change from `before` to `after`, with the users who can now see the channel, or no
+    longer can."""
     fields = [field for field in before.__struct_fields__ if _differ(before, after, field)]
     if any(field in _PRIVACY for field in fields):
         fields = [*(field for field in fields if field not in _PRIVACY), *_PRIVACY]
@@ -418,10 +426,10 @@ def _differ(before: Channel, after: Channel, field: str) -> bool:
 
 
 def update_activity(context: CommandContext) -> Decision[None]:
-    """Mark channels that had no message for a long time as inactive, and others as active again."""
+    """Mark channels without recent messages as inactive, and others as active again."""
     state, now = context.state, context.now
     changes = [
-        changed(
+        channel_change(
             state,
             channel,
             msgspec.structs.replace(channel, is_recently_active=not channel.is_recently_active),
@@ -433,5 +441,5 @@ def update_activity(context: CommandContext) -> Decision[None]:
 
 
 def activity_due(state: State, now: float) -> float | None:
-    """Return when `update` is due, in UNIX seconds."""
+    """Return when `update_activity` is due, in UNIX seconds."""
     return state.channels.activity.next(now)

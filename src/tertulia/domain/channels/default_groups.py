@@ -1,4 +1,4 @@
-"""Groups of channels that a new user can choose together. Only administrators can change them."""
+"""Groups of channels that new users can choose. Only administrators can change them."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -21,13 +21,13 @@ def create(
     context: CommandContext, name: str, description: str, channel_names: Sequence[str]
 ) -> Decision[int]:
     """Create a group of channels and return its ID. Raise Refused for an invalid or taken name, and
-    for channels as in `add`."""
+    for channels as in `add_channels`."""
     permissions.require_administrator(context.state, context.actor)
     state = context.state
     group = DefaultChannelGroup(
         id=state.default_channel_groups.next_id(),
         name=_free_name(state, name),
-        description=_description(description),
+        description=names.description(description, MAX_DESCRIPTION),
     )
     group = _with(context, group, channel_names)
     return Decision(group.id, (DefaultChannelGroupSet(group=group),))
@@ -36,28 +36,32 @@ def create(
 def describe(
     context: CommandContext, group_id: int, name: str | None, description: str | None
 ) -> Decision[None]:
-    """Change a group's name or description; None leaves it as it is. Raise Refused if both are
+    """Change a group's name or description; None keeps the current value. Raise Refused if both are
     None, the group doesn't exist, or the name is taken."""
     permissions.require_administrator(context.state, context.actor)
-    group = _known(context.state, group_id)
+    group = _existing_group(context.state, group_id)
     if name is None and description is None:
         raise Refused("Nothing to change: give the group a new name or a new description.")
     after = group
     if name is not None:
         after = msgspec.structs.replace(after, name=_free_name(context.state, name, group_id))
     if description is not None:
-        after = msgspec.structs.replace(after, description=_description(description))
+        after = msgspec.structs.replace(
+            after, description=names.description(description, MAX_DESCRIPTION)
+        )
     return _became(group, after)
 
 
-def add(context: CommandContext, group_id: int, channel_names: Sequence[str]) -> Decision[None]:
+def add_channels(
+    context: CommandContext, group_id: int, channel_names: Sequence[str]
+) -> Decision[None]:
     """Add channels to a group.
 
     Raise NoSuchChannel for channels that the actor can't see; Refused for an unknown group and for
     channels that are in it, private, archived, or default channels for everyone.
     """
     permissions.require_administrator(context.state, context.actor)
-    group = _known(context.state, group_id)
+    group = _existing_group(context.state, group_id)
     return _became(group, _with(context, group, channel_names))
 
 
@@ -66,7 +70,7 @@ def remove_channels(
 ) -> Decision[None]:
     """Remove channels from a group. Raise Refused for channels that aren't in it."""
     permissions.require_administrator(context.state, context.actor)
-    group = _known(context.state, group_id)
+    group = _existing_group(context.state, group_id)
     gone = {_channel(context, name).id for name in channel_names}
     if gone - set(group.channel_ids):
         raise Refused("Some of these channels aren't in the group.")
@@ -77,13 +81,13 @@ def remove_channels(
 def remove(context: CommandContext, group_id: int) -> Decision[None]:
     """Delete a group; its channels stay."""
     permissions.require_administrator(context.state, context.actor)
-    _known(context.state, group_id)
+    _existing_group(context.state, group_id)
     return Decision(None, (DefaultChannelGroupRemoved(group_id=group_id),))
 
 
-def without(state: State, channel: Channel) -> list[DefaultChannelGroupSet]:
+def removal_changes(state: State, channel: Channel) -> list[DefaultChannelGroupSet]:
     """Return the changes that remove a channel from all groups, because it's no longer open to
-    all."""
+    everyone."""
     return [
         DefaultChannelGroupSet(
             group=msgspec.structs.replace(
@@ -99,7 +103,7 @@ def _became(before: DefaultChannelGroup, after: DefaultChannelGroup) -> Decision
     return Decision(None, () if after == before else (DefaultChannelGroupSet(group=after),))
 
 
-def _known(state: State, group_id: int) -> DefaultChannelGroup:
+def _existing_group(state: State, group_id: int) -> DefaultChannelGroup:
     group = state.default_channel_groups.get(group_id)
     if group is None:
         raise Refused("This group of default channels doesn't exist.")
@@ -117,13 +121,6 @@ def _free_name(state: State, text: str, group_id: int | None = None) -> str:
     ):
         raise Refused("Another group of default channels already has this name.")
     return name
-
-
-def _description(text: str) -> str:
-    description = text.strip()
-    if len(description) > MAX_DESCRIPTION:
-        raise Refused(f"Descriptions can have at most {MAX_DESCRIPTION} characters.")
-    return description
 
 
 def _channel(context: CommandContext, name: str) -> Channel:

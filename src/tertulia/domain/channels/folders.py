@@ -1,4 +1,4 @@
-"""Channel folders: administrators create and order them, and everyone sees them."""
+"""Channel folders, which administrators create and order for everyone."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -35,7 +35,7 @@ def in_order(state: State) -> list[ChannelFolder]:
 
 
 def check_open(state: State, folder_id: int | None) -> None:
-    """Raise Refused if a channel can't be put into this folder: it doesn't exist or is archived."""
+    """Raise Refused if the folder doesn't exist or is archived."""
     folder = state.folders.get(folder_id)
     if folder_id is not None and (folder is None or folder.is_archived):
         raise Refused("This channel folder doesn't exist.")
@@ -44,7 +44,7 @@ def check_open(state: State, folder_id: int | None) -> None:
 def create(
     context: CommandContext, name: str, description: str, render: Render
 ) -> Decision[ChannelFolder]:
-    """Add a folder after the others. Raise Refused for an invalid name or description, or a taken
+    """Add a folder at the end. Raise Refused for an invalid name or description, or a taken
     name."""
     state = context.state
     permissions.require_administrator(context.state, context.actor)
@@ -95,8 +95,8 @@ def change(
 
 
 def reorder(context: CommandContext, order: Sequence[int]) -> Decision[None]:
-    """Set the order of the folders. Raise Refused unless `order` has each folder once, including
-    archived ones."""
+    """Set the order of the folders. Raise Refused unless `order` names each folder exactly once,
+    including archived ones."""
     state = context.state
     permissions.require_administrator(context.state, context.actor)
     if sorted(order) != sorted(folder.id for folder in state.folders):

@@ -1,4 +1,5 @@
-"""Changes that begin and end subscriptions, for verbs of channels, users, and subscriptions."""
+"""Changes that begin and end subscriptions, used by the verbs for channels, users, and
+subscriptions."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -22,7 +23,7 @@ _COLOR: Final = attrgetter("color")
 
 def color_for(state: State, user_id: int, taken: Iterable[str] = ()) -> str:
     """Return the first color that none of the user's newest subscriptions has. `taken` are colors
-    assigned in this command. If each color is in use, take turns."""
+    assigned in this command. If all colors are in use, rotate through them."""
     # Called for thousands of people, each with up to thousands of subscriptions.
     subscriptions = state.subscriptions.of_user[user_id]
     given = [*taken]
@@ -34,13 +35,11 @@ def color_for(state: State, user_id: int, taken: Iterable[str] = ()) -> str:
     return COLORS[(len(subscriptions) + len(given)) % len(COLORS)]
 
 
-def subscribed(
+def subscription_change(
     state: State, channel: Channel, users: Iterable[User], colors: dict[int, str]
 ) -> Subscribed:
-    """Return the change that subscribes users who aren't subscribed to the channel.
-
-    `colors` are by user ID; others keep their previous color, or get a free one.
-    """
+    """Return the change that subscribes users to a channel that they aren't subscribed to. `colors`
+    are by user ID; others keep their previous color, or get a free one."""
     people = list(users)
     chosen: dict[int, str] = {}
     ever = state.subscriptions.of_channel[channel.id]
@@ -59,8 +58,8 @@ def subscribed(
     )
 
 
-def unsubscribed(state: State, channel: Channel, leaving: Iterable[User]) -> Unsubscribed:
-    """Return the change that ends these people's subscriptions."""
+def unsubscription_change(state: State, channel: Channel, leaving: Iterable[User]) -> Unsubscribed:
+    """Return the change that ends these users' subscriptions."""
     people = list(leaving)
     return Unsubscribed(
         channel_id=channel.id,
@@ -74,13 +73,15 @@ def unsubscribed(state: State, channel: Channel, leaving: Iterable[User]) -> Uns
     )
 
 
-def to_defaults(state: State, user: User) -> list[AnyChange]:
+def default_subscription_changes(state: State, user: User) -> list[AnyChange]:
     """Return the changes that subscribe a new user to the default channels."""
     defaults = [c for c in state.channels if c.is_default and not c.is_archived]
-    return initial(state, user, defaults)
+    return initial_subscription_changes(state, user, defaults)
 
 
-def initial(state: State, user: User, channels: Iterable[Channel]) -> list[AnyChange]:
+def initial_subscription_changes(
+    state: State, user: User, channels: Iterable[Channel]
+) -> list[AnyChange]:
     """Return the changes that subscribe a new user to the channels."""
     changes: list[AnyChange] = []
     taken: list[str] = []

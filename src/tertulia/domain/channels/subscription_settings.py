@@ -1,4 +1,4 @@
-"""A subscriber's settings of a channel."""
+"""Subscribers' personal settings for a channel."""
 
 import re
 from collections.abc import Sequence
@@ -19,18 +19,18 @@ PROPERTIES = (
     "email_notifications",
     "wildcard_mentions_notify",
 )
-"""A subscriber's own settings of a channel."""
+"""The names of a subscriber's settings for a channel."""
 
 
 GENERAL = frozenset(PROPERTIES[3:])
-"""Settings that are None by default: the user's general settings apply."""
+"""Settings that default to None, which uses the user's general setting."""
 
 
 _COLOR = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})")
 
 
 class SubscriptionProperty(Struct, frozen=True, kw_only=True):
-    """A new value for a setting of a channel."""
+    """A new value for one of a subscriber's settings."""
 
     channel_id: int
     name: str
@@ -41,11 +41,8 @@ class SubscriptionProperty(Struct, frozen=True, kw_only=True):
 def set_properties(
     context: CommandContext, given: Sequence[SubscriptionProperty]
 ) -> Decision[None]:
-    """Change the actor's settings of channels: all or none.
-
-    Raise Refused for channels that the actor isn't subscribed to, unknown settings, and invalid
-    values.
-    """
+    """Change the actor's settings for channels, all or none. Raise Refused for channels that the
+    actor isn't subscribed to, unknown settings, and invalid values."""
     changes = []
     for subscription_property in given:
         if not context.state.is_subscribed(context.actor.id, subscription_property.channel_id):
@@ -76,7 +73,7 @@ def _checked(given: SubscriptionProperty) -> tuple[str, bool | str | None]:
 
 
 def color(value: bool | str | None) -> str:
-    """Return a color as `#rrggbb` in lower case. Raise Refused if it's invalid."""
+    """Return the color as `#rrggbb` in lowercase. Raise Refused if it's invalid."""
     text = value.strip().lower() if isinstance(value, str) else ""
     if not _COLOR.fullmatch(text):
         raise Refused("A color must be written like #a1b2c3.")

@@ -12,29 +12,27 @@ from tertulia.domain.messages import bot_messages
 from tertulia.domain.messages.bot_messages import BotMessage, Render
 from tertulia.model.changes import AnyChange, ChannelCreated, Subscribed
 from tertulia.model.channels import Channel
-from tertulia.model.errors import Refused
+from tertulia.model.errors import ChannelExists, Refused
 from tertulia.model.users import User
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 MAX_BULK_NEW_SUBSCRIPTION_MESSAGES = 100
-"""If more people are subscribed by one request, none gets a direct message about it."""
-MAX_AT_ONCE = 100_000
-"""Subscriptions that one request can begin or end."""
+"""If one request subscribes more people, none of them gets a direct message about it."""
+MAX_SUBSCRIPTIONS = 100_000
+"""The most subscriptions that one request can begin or end."""
 BATCH_SUBSCRIPTIONS = 1000
-"""Subscriptions that one decision begins or ends: larger requests take several."""
+"""The most subscriptions that one decision begins or ends. Larger requests take several."""
 BATCH_CHANNELS = 50
-"""Channels per decision."""
+"""The most channels in one decision."""
 
 Principals = Sequence[int] | None
-"""People by ID; None for the actor."""
+"""User IDs; None for the actor."""
 
 
 class SubscribeRequest(Struct, frozen=True, kw_only=True):
-    """Channels to subscribe people to.
-
-    Each is created if none has its name. `colors` are the actor's, by channel name.
-    """
+    """Channels to subscribe people to. Channels that don't exist are created. `colors` are the
+    actor's, by channel name."""
 
     channels: tuple[NewChannel, ...]
     principals: tuple[int, ...] | None = None
@@ -43,7 +41,7 @@ class SubscribeRequest(Struct, frozen=True, kw_only=True):
     announce: bool = False
     notify_subscribed: bool = True
     must_be_new: bool = False
-    """Raise Refused for a name that is taken."""
+    """Whether to raise Refused if a channel with that name exists."""
 
 
 class CheckedChannel(Struct, frozen=True, kw_only=True):
@@ -55,8 +53,9 @@ class CheckedChannel(Struct, frozen=True, kw_only=True):
 
 
 class SubscribeResult(Struct, frozen=True, kw_only=True):
-    """Channels' names by user ID. `notified` is whether people get messages, unless they are too
-    many; `created` are new channels."""
+    """The outcome of subscribing people. `subscribed` and `already_subscribed` have channel
+    names by user ID, `notified` is whether the people get messages, and `created` has the new
+    channels."""
 
     subscribed: dict[int, list[str]]
     already_subscribed: dict[int, list[str]]
@@ -65,11 +64,9 @@ class SubscribeResult(Struct, frozen=True, kw_only=True):
     created: tuple[Channel, ...]
 
 
-def accounts(context: CommandContext, principals: Principals) -> list[User]:
-    """Return the active accounts that a client names, each once, in order; the actor for None.
-
-    Raise Refused for those that don't exist, are deactivated, or can't be seen, all alike.
-    """
+def named_accounts(context: CommandContext, principals: Principals) -> list[User]:
+    """Return the active accounts with these IDs, each once, in order; the actor for None. Raise the
+    same Refused for accounts that don't exist, are deactivated, or can't be seen."""
     state, actor = context.state, context.actor
     if principals is None:
         return [actor]
@@ -89,9 +86,9 @@ def accounts(context: CommandContext, principals: Principals) -> list[User]:
 
 
 def _check_size(channel_count: int, people: Sequence[User]) -> None:
-    if channel_count * len(people) > MAX_AT_ONCE:
+    if channel_count * len(people) > MAX_SUBSCRIPTIONS:
         raise Refused(
-            f"One request can change at most {MAX_AT_ONCE:,} subscriptions, but"
+            f"One request can change at most {MAX_SUBSCRIPTIONS:,} subscriptions, but"
             f" {channel_count:,} channels for {len(people):,} people are more than that."
             " Split it into several smaller requests."
         )
@@ -105,15 +102,15 @@ def subscribe(
 ) -> Decision[SubscribeResult]:
     """Subscribe people to channels, creating those that don't exist.
 
-    Raise Refused for invalid names, unknown people, and options without permission; and, if
-    refusals are fatal, without permission to create a channel or to subscribe these people.
+    Raise Refused for invalid names, unknown people, and options without permission. If refusals are
+    fatal, also without permission to create a channel or to subscribe these people.
     """
-    people = accounts(context, wanted.principals)
+    people = named_accounts(context, wanted.principals)
     _check_size(len(wanted.channels), people)
     created: list[Channel] = []
     allowed: list[Channel] = []
     unauthorized: list[str] = []
-    for new in each_once(wanted.channels):
+    for new in unique_channels(wanted.channels):
         checked = _checked_channel(context, wanted, new, people, created)
         if checked.channel is None:
             unauthorized.append(checked.name)
@@ -128,11 +125,14 @@ def subscribe(
         notified=False,
         created=tuple(created),
     )
-    fresh = _subscribed(context, wanted, people, allowed, outcome)
+    fresh = _subscription_changes(context, wanted, people, allowed, outcome)
     changes.extend(change for _, change in fresh)
     notified, messages = _messages_to_subscribed(context, people, fresh, wanted)
-    texts = [*bot_messages.channels_created(context, created, announce=wanted.announce), *messages]
-    changes.extend(bot_messages.post(context, texts, render, created))
+    texts = [
+        *bot_messages.new_channel_messages(context, created, announce=wanted.announce),
+        *messages,
+    ]
+    changes.extend(bot_messages.posting_changes(context, texts, render, created))
     return Decision(msgspec.structs.replace(outcome, notified=notified), changes)
 
 
@@ -143,8 +143,9 @@ def _checked_channel(
     people: Sequence[User],
     created: Sequence[Channel],
 ) -> CheckedChannel:
-    """Raise as `subscribe`. `created` are the channels that are created along with it."""
-    known = _known(context, new)
+    """Return the outcome for one channel. `created` are the channels created by the same command.
+    Raise as `subscribe`."""
+    known = _visible_by_name(context, new)
     name = known.name if known else names.channel_name(new.name)
     if not known and not wanted.refusals_are_fatal and not channels.may_create(context, new):
         return CheckedChannel(name=name)
@@ -166,10 +167,10 @@ def _checked_channel(
 def check_people(
     context: CommandContext, channel_count: int, principals: Principals
 ) -> Decision[list[int]]:
-    """Return the people that a request for that many channels names, ordered for subscribing in
-    batches: owners of bots before their bots. Raise Refused for unknown people and too many
-    subscriptions."""
-    people = accounts(context, principals)
+    """Return the IDs of the people that a request for `channel_count` channels names, ordered for
+    subscribing in batches: owners of bots before their bots. Raise Refused for unknown people and
+    too many subscriptions."""
+    people = named_accounts(context, principals)
     _check_size(channel_count, people)
     return Decision([user.id for user in sorted(people, key=lambda user: user.is_bot)])
 
@@ -177,9 +178,9 @@ def check_people(
 def check(
     context: CommandContext, wanted: SubscribeRequest, new: NewChannel, created: Sequence[Channel]
 ) -> Decision[CheckedChannel]:
-    """Return the outcome for one of the channels without changing anything. `created` are those
-    that would be created before it. Raise as `subscribe`."""
-    people = accounts(context, wanted.principals)
+    """Return the outcome for one channel without changing anything. `created` are the channels that
+    would be created before it. Raise as `subscribe`."""
+    people = named_accounts(context, wanted.principals)
     return Decision(_checked_channel(context, wanted, new, people, created))
 
 
@@ -187,12 +188,10 @@ def subscribe_more(
     context: CommandContext, wanted: SubscribeRequest, channel_id: int, *, is_created: bool
 ) -> Decision[SubscribeResult]:
     """Subscribe the next batch of people to a channel, without messages. `is_created` means that
-    the request created it, with permission to subscribe them.
-
-    Raise Refused for people who are gone, and, if refusals are fatal, without permission.
-    """
+    the request created the channel, with permission to subscribe them. Raise Refused for people who
+    are no longer active and, if refusals are fatal, without permission."""
     channel = context.state.channels[channel_id]
-    people = accounts(context, wanted.principals)
+    people = named_accounts(context, wanted.principals)
     may = _bots_may_be_in if is_created else _may_subscribe
     unauthorized: list[str] = []
     if not may(context, people, channel):
@@ -202,15 +201,16 @@ def subscribe_more(
     outcome = SubscribeResult(
         subscribed={}, already_subscribed={}, unauthorized=unauthorized, notified=False, created=()
     )
-    fresh = _subscribed(context, wanted, people, [channel], outcome)
+    fresh = _subscription_changes(context, wanted, people, [channel], outcome)
     return Decision(outcome, [change for _, change in fresh])
 
 
 def notify_subscribed(
     context: CommandContext, subscribed: Mapping[int, Sequence[str]], render: Render
 ) -> Decision[bool]:
-    """Send people messages that the actor subscribed them to channels with these names, as
-    `subscribe` does. Return False, and send nothing, if they are too many."""
+    """Notify people in messages that the actor subscribed them to these channels, as `subscribe`
+    does. Return False, and send nothing, if there are more than
+    `MAX_BULK_NEW_SUBSCRIPTION_MESSAGES`."""
     if len(subscribed) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:
         return Decision(False)
     state = context.state
@@ -222,20 +222,20 @@ def notify_subscribed(
         ]
         if new_to and user_id != context.actor.id and not state.users[user_id].is_bot:
             messages.append(
-                bot_messages.subscribed_by(context.state, context.actor, user_id, new_to)
+                bot_messages.subscribed_message(context.state, context.actor, user_id, new_to)
             )
-    return Decision(True, [*bot_messages.post(context, messages, render)])
+    return Decision(True, [*bot_messages.posting_changes(context, messages, render)])
 
 
-def each_once(wanted: Iterable[NewChannel]) -> list[NewChannel]:
-    """Return those with different names. Raise Refused for invalid names."""
+def unique_channels(wanted: Iterable[NewChannel]) -> list[NewChannel]:
+    """Return the channels without those that repeat a name. Raise Refused for invalid names."""
     channels: dict[str, NewChannel] = {}
     for new in wanted:
         channels.setdefault(names.channel_name(new.name).casefold(), new)
     return list(channels.values())
 
 
-def _known(context: CommandContext, new: NewChannel) -> Channel | None:
+def _visible_by_name(context: CommandContext, new: NewChannel) -> Channel | None:
     """Return the channel with that name if the actor can see it."""
     channel = context.state.channel_named(new.name)
     if channel is None:
@@ -245,15 +245,15 @@ def _known(context: CommandContext, new: NewChannel) -> Channel | None:
 
 
 def _existing(context: CommandContext, new: NewChannel, wanted: SubscribeRequest) -> Channel | None:
-    """Return the channel with that name. If the actor can't see it, they learn only that it can't
-    be created, and only if they could create one."""
+    """Return the channel with that name. Raise Refused if the actor can't see it; the message says
+    only that it can't be created, and only if the actor could create one."""
     channel = context.state.channel_named(new.name)
     if channel is None:
         return None
-    if wanted.must_be_new or _known(context, new) is None:
+    if wanted.must_be_new or _visible_by_name(context, new) is None:
         channels.check_may_create(context, new)
     if wanted.must_be_new:
-        raise Refused(f"Channel '{names.channel_name(new.name)}' already exists.")
+        raise ChannelExists(names.channel_name(new.name))
     return channel
 
 
@@ -278,14 +278,15 @@ def _bots_may_be_in(context: CommandContext, people: Sequence[User], channel: Ch
     )
 
 
-def _subscribed(
+def _subscription_changes(
     context: CommandContext,
     wanted: SubscribeRequest,
     people: Sequence[User],
     allowed: Sequence[Channel],
     outcome: SubscribeResult,
 ) -> list[tuple[Channel, Subscribed]]:
-    """Return the changes for each channel with new subscribers, and add the names to the result."""
+    """Return each channel with the change that subscribes its new subscribers, and record the names
+    in `outcome`."""
     state, actor = context.state, context.actor
     taken: dict[int, list[str]] = {user.id: [] for user in people}
     fresh: list[tuple[Channel, Subscribed]] = []
@@ -307,7 +308,10 @@ def _subscribed(
             colors[actor.id] = wanted.colors[channel.name.casefold()]
         if newcomers:
             fresh.append(
-                (channel, subscription_changes.subscribed(state, channel, newcomers, colors))
+                (
+                    channel,
+                    subscription_changes.subscription_change(state, channel, newcomers, colors),
+                )
             )
     return fresh
 
@@ -318,8 +322,8 @@ def _messages_to_subscribed(
     fresh: Sequence[tuple[Channel, Subscribed]],
     wanted: SubscribeRequest,
 ) -> tuple[bool, list[BotMessage]]:
-    """Return whether people whom someone else subscribed get messages (not if too many), and
-    these."""
+    """Return whether people whom someone else subscribed get messages (not if they are too many),
+    and the messages."""
     concerned = {user_id for _, change in fresh for user_id in change.colors}
     if not wanted.notify_subscribed or len(concerned) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:
         return False, []
@@ -327,7 +331,7 @@ def _messages_to_subscribed(
     for user in people:
         new_to = [channel for channel, change in fresh if user.id in change.colors]
         if new_to and user.id != actor.id and not user.is_bot:
-            messages.append(bot_messages.subscribed_by(context.state, actor, user.id, new_to))
+            messages.append(bot_messages.subscribed_message(context.state, actor, user.id, new_to))
     return True, messages
 
 
@@ -335,8 +339,8 @@ def _messages_to_subscribed(
 
 
 class UnsubscribeResult(Struct, frozen=True, kw_only=True):
-    """Names of channels from which people were unsubscribed, or to which they weren't
-    subscribed."""
+    """The names of channels from which people were unsubscribed, and of channels to which they
+    weren't subscribed."""
 
     removed: list[str]
     not_removed: list[str]
@@ -345,12 +349,10 @@ class UnsubscribeResult(Struct, frozen=True, kw_only=True):
 def unsubscribe(
     context: CommandContext, channel_names: Sequence[str], principals: Principals
 ) -> Decision[UnsubscribeResult]:
-    """End subscriptions.
-
-    Raise NoSuchChannel; Refused for unknown people, and for other people without permission.
-    """
+    """Unsubscribe people from channels. Raise NoSuchChannel; Refused for unknown people, and for
+    other people without permission."""
     state = context.state
-    people = accounts(context, principals)
+    people = named_accounts(context, principals)
     _check_size(len(channel_names), people)
     channels: dict[int, Channel] = {}
     for name in channel_names:
@@ -366,7 +368,7 @@ def unsubscribe(
         if leaving:
             removed.append(channel.name)
             changes.append(
-                subscription_changes.unsubscribed(
+                subscription_changes.unsubscription_change(
                     state, channel, _with_bots(state, channel, leaving)
                 )
             )
@@ -386,15 +388,15 @@ def _open_to_unsubscribe(context: CommandContext, name: str, people: Sequence[Us
 
 
 def check_unsubscribe(context: CommandContext, name: str, principals: Principals) -> Decision[str]:
-    """Return the channel's name as it's spelled, without changing anything. Raise as
+    """Return the channel's name in its original spelling, without changing anything. Raise as
     `unsubscribe`."""
-    people = accounts(context, principals)
+    people = named_accounts(context, principals)
     return Decision(_open_to_unsubscribe(context, name, people).name)
 
 
 def _with_bots(state: State, channel: Channel, leaving: Sequence[User]) -> list[User]:
-    """Return these subscribers, and the bots of guests among them, which can't read more than their
-    owners."""
+    """Return these subscribers and the subscribed bots of guests among them, which can't read more
+    than their owners."""
     users = {user.id: user for user in leaving}
     for user in leaving:
         if not permissions.is_guest(state, user) or channel_access.open_to_spectators(channel):

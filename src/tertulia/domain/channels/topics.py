@@ -1,5 +1,4 @@
-"""Topics: their counts and newest messages after changes, and users' visibility settings for
-them."""
+"""Topics: counts and newest messages after changes, and users' visibility policies."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -26,15 +25,15 @@ Flags = Mapping[int, Mapping[int, Flag]]
 
 
 class TopicMessage(Struct, frozen=True):
-    """The fields of a message that matter to its topic."""
+    """The fields of a message that its topic depends on."""
 
     id: int
     sent_at: int
     """UNIX seconds."""
     topic: str
-    """As this message spells it."""
+    """The topic's name as this message spells it."""
     mentions_all: bool = False
-    """Whether it mentions everyone who received it."""
+    """Whether the message mentions everyone who received it."""
 
 
 class TopicMessages(Struct, frozen=True, kw_only=True):
@@ -43,31 +42,33 @@ class TopicMessages(Struct, frozen=True, kw_only=True):
     seq: int
     ids: BitMap
     young: BitMap | None = None
-    """Those young enough to be moved, if there is a time limit."""
+    """The messages that are recent enough to be moved, if moving has a time limit."""
     renames: int = 0
-    """How often the topic was renamed: each message that moves out is written with that history."""
+    """The number of times that the topic was renamed. A message that moves out is stored with that
+    history."""
 
 
 class TopicExcerpt(Struct, frozen=True, kw_only=True):
-    """What was read about a topic's messages: those that a command is about, and the newest
-    others."""
+    """Messages of a topic that were read for a command: those that the command is about, and the
+    newest others."""
 
     lines: Sequence[TopicMessage]
     """Ascending."""
     topic: TopicMessages | None = None
-    """All messages of the topic, if others may be moved along with one."""
+    """All messages of the topic, if the command may move more than one."""
     first_elsewhere: int | None
-    """The oldest message of the channel that isn't among the lines."""
+    """The channel's oldest message that isn't in `lines`."""
     holders: frozenset[int] = frozenset()
-    """If messages are to be moved, users with sparse flags on them."""
+    """Users with sparse flags on the messages, if they are moved."""
     records: Sequence[tuple[BitMap, tuple[int, ...]]] = ()
-    """Messages with the users who have a record of them, each user once."""
+    """Sets of messages, each with the users who have a record of them. Each user appears once."""
     newest: Sequence[Arrival] = ()
-    """If they move to another channel, the newest of them, with content and everyone's flags."""
+    """If the messages move to another channel, the newest of them, with content and everyone's
+    flags."""
 
 
-def without(topic: Topic, excerpt: TopicExcerpt, gone: Collection[int]) -> Topic | None:
-    """Return the topic without some of its messages, or None if it's empty then."""
+def topic_without(topic: Topic, excerpt: TopicExcerpt, gone: Collection[int]) -> Topic | None:
+    """Return the topic without the messages in `gone`, or None if it becomes empty."""
     left = [line for line in excerpt.lines if line.id not in gone]
     count = topic.message_count - len(gone)
     if not count:
@@ -80,8 +81,8 @@ def without(topic: Topic, excerpt: TopicExcerpt, gone: Collection[int]) -> Topic
     )
 
 
-def joined(topic: Topic | None, channel_id: int, name: str, come: Sequence[int]) -> Topic:
-    """Return the topic with more messages, ascending, spelled like `name`."""
+def topic_with(topic: Topic | None, channel_id: int, name: str, come: Sequence[int]) -> Topic:
+    """Return the topic with the messages in `come` (ascending), spelled like `name`."""
     newest = come[-1]
     if topic is None:
         return Topic(
@@ -101,30 +102,34 @@ def joined(topic: Topic | None, channel_id: int, name: str, come: Sequence[int])
 
 
 def first_without(channel: Channel, excerpt: TopicExcerpt, gone: Collection[int]) -> int | None:
-    """Return the channel's oldest message once these are gone."""
+    """Return the channel's oldest message once the messages in `gone` are gone."""
     if channel.first_message_id not in gone:
         return channel.first_message_id
     left = [line.id for line in excerpt.lines if line.id not in gone]
-    return min((one for one in (excerpt.first_elsewhere, *left) if one is not None), default=None)
+    return min(
+        (message_id for message_id in (excerpt.first_elsewhere, *left) if message_id is not None),
+        default=None,
+    )
 
 
 def toggles_resolution(old: str, new: str) -> bool:
-    """Whether the names differ only in that one of them is resolved."""
+    """Whether exactly one of the names is resolved, and they are otherwise equal."""
     return old != new and old.removeprefix(RESOLVED) == new.removeprefix(RESOLVED)
 
 
 MAX_USER_TOPICS = 20_000
-"""Topics that one user can have a setting for."""
+"""The most topics that one user can have a visibility policy for."""
 
 PARTICIPATING, SENDING, BEGINNING = 1, 2, 3
-"""When a topic is followed or unmuted automatically; any other number means never."""
+"""Values of the settings for following and unmuting topics automatically: when to do so. Any other
+number means never."""
 
 
 def set_visibility(
     context: CommandContext, channel_id: int, topic: str, visibility: Visibility
 ) -> Decision[None]:
-    """Follow, mute, or unmute a topic, or go back to its channel's setting. The topic need not have
-    messages.
+    """Follow, mute, or unmute a topic, or reset it to its channel's setting. The topic can be
+    empty.
 
     Raise Refused for invalid topic names, too many settings, and channels that the actor can't
     read: there, a setting can only be removed.
@@ -144,7 +149,7 @@ def set_visibility(
         raise Refused(f"You can have settings for at most {MAX_USER_TOPICS} topics.")
     if known is visibility:
         return Decision(None)
-    return Decision(None, [_changed(state, actor.id, channel_id, name, visibility, now)])
+    return Decision(None, [_visibility_change(state, actor.id, channel_id, name, visibility, now)])
 
 
 def mute_topic(
@@ -162,8 +167,11 @@ def mute_topic(
     return set_visibility(context, channel_id, topic, wanted)
 
 
-def after_sending(context: CommandContext, sent: MessageSent) -> list[UserTopicChanged]:
-    """Return the settings of the topic that its sender and mentioned users get automatically."""
+def sending_visibility_changes(
+    context: CommandContext, sent: MessageSent
+) -> list[UserTopicChanged]:
+    """Return the changes that follow or unmute the topic automatically for the sender and mentioned
+    users."""
     state, message = context.state, sent.message
     channel = state.channels.get(message.channel_id)
     if channel is None:
@@ -184,18 +192,19 @@ def after_sending(context: CommandContext, sent: MessageSent) -> list[UserTopicC
     ):
         visibility = Visibility.FOLLOWED
     wanted[message.sender_id] = visibility
-    return _raised(state, channel, message.topic, wanted, context.now)
+    return _raising_changes(state, channel, message.topic, wanted, context.now)
 
 
 _MERGED = (Visibility.MUTED, Visibility.INHERIT, Visibility.UNMUTED, Visibility.FOLLOWED)
-"""In ascending order: when two topics become one, the later setting wins."""
+"""In ascending order of precedence: when topics are merged, the later policy wins."""
 
 
-def after_moving(
+def moving_visibility_changes(
     context: CommandContext, moved: MessagesMoved, *, joins: bool
 ) -> list[UserTopicChanged]:
-    """Move the settings of topics that the move leaves empty along with the messages, for users who
-    can read them in the new place. `joins` is whether the new topic had messages before."""
+    """Return the changes that move visibility policies from topics that the move leaves empty, for
+    users who can read the new topic's channel. `joins` is whether the new topic had messages
+    before."""
     state, now = context.state, context.now
     target = state.channels[moved.new_channel_id]
     key = topic_key(moved.new_topic)
@@ -204,18 +213,22 @@ def after_moving(
         user_topic for place in moved.emptied for user_topic in state.user_topics.of_topic[place]
     ):
         changes.append(
-            _changed(state, old.user_id, old.channel_id, old.name, Visibility.INHERIT, now)
+            _visibility_change(
+                state, old.user_id, old.channel_id, old.name, Visibility.INHERIT, now
+            )
         )
         there = state.visibility(old.user_id, target.id, key)
         wanted = max(old.visibility, there, key=_MERGED.index) if joins else old.visibility
         user = state.users[old.user_id]
         if wanted is not there and channel_access.reads_channel(state, user, target):
-            changes.append(_changed(state, user.id, target.id, moved.new_topic, wanted, now))
+            changes.append(
+                _visibility_change(state, user.id, target.id, moved.new_topic, wanted, now)
+            )
     return changes
 
 
 def is_muted(visibility: Visibility, subscription: Subscription | None) -> bool:
-    """Whether a topic is muted for a user, by their setting for it or for its channel."""
+    """Whether a topic is muted by the user's visibility policy for it, or by muting its channel."""
     if visibility is not Visibility.INHERIT:
         return visibility is Visibility.MUTED
     return subscription is not None and subscription.is_muted
@@ -236,10 +249,11 @@ def _wanted(state: State, user_id: int, channel: Channel, occasions: set[int]) -
     return Visibility.INHERIT
 
 
-def _raised(
+def _raising_changes(
     state: State, channel: Channel, topic: str, wanted: dict[int, Visibility], now: float
 ) -> list[UserTopicChanged]:
-    """Return the changes for users whose setting is lower than the wanted one, except for bots."""
+    """Return the changes for people whose policy has lower precedence than the wanted one. Bots
+    have no policies."""
     channel_id, key, at = channel.id, topic_key(topic), int(now)
     users, count = state.users.rows, state.user_topics.of_user.count
     return [
@@ -265,7 +279,7 @@ def _settings(state: State, user_id: int) -> PersonalSettings:
     return state.settings.get(user_id) or _USUAL
 
 
-def _changed(
+def _visibility_change(
     state: State, user_id: int, channel_id: int, topic: str, visibility: Visibility, now: float
 ) -> UserTopicChanged:
     return UserTopicChanged(

@@ -1,7 +1,5 @@
-"""Which accounts gain or lose sight of channels when groups or roles change.
-
-For which accounts guests see, see `tertulia.state.user_visibility`.
-"""
+"""Finding the accounts that gain or lose sight of channels when groups or roles change. For the
+accounts that guests see, see `tertulia.state.user_visibility`."""
 
 from collections.abc import Iterable
 
@@ -11,22 +9,20 @@ from tertulia.model.groups import ChannelSight, GroupSetting, Members
 from tertulia.state.state import State
 
 
-def by_membership(
+def compare_by_membership(
     before: State, after: State, group_id: int, user_ids: Iterable[int]
 ) -> tuple[ChannelSight, ...]:
     """Return which of these accounts gain or lose sight of private channels when the group's
-    members change.
-
-    Only channels with a permission that names the group, or one that contains it, are compared.
-    """
+    members change. Only channels with a permission that includes the group, directly or through
+    other groups, are compared."""
     through = supergroups(after, group_id)
     members = set(user_ids)
     bots = {bot.id for user_id in members for bot in before.users.bots_of(user_id)}
     channels = (c for c in before.channels if c.is_private and _opened_to(c, through))
-    return compared(before, after, channels, members | bots)
+    return compare_sight(before, after, channels, members | bots)
 
 
-def compared(
+def compare_sight(
     before: State, after: State, channels: Iterable[Channel], user_ids: Iterable[int]
 ) -> tuple[ChannelSight, ...]:
     """Return which of these accounts gain or lose sight of these channels between the two
@@ -53,7 +49,7 @@ def compared(
 
 
 def supergroups(state: State, group_id: int) -> frozenset[int]:
-    """Return the group and every group that contains it, directly or through others."""
+    """Return the group and all groups that contain it, directly or through others."""
     result = {group_id}
     grown = True
     while grown:
@@ -65,11 +61,11 @@ def supergroups(state: State, group_id: int) -> frozenset[int]:
 
 def _opened_to(channel: Channel, group_ids: frozenset[int]) -> bool:
     return any(
-        not group_ids.isdisjoint(groups_of(getattr(channel, name)))
+        not group_ids.isdisjoint(setting_groups(getattr(channel, name)))
         for name in channel_access.VISIBILITY_SETTINGS
     )
 
 
-def groups_of(setting: GroupSetting) -> tuple[int, ...]:
+def setting_groups(setting: GroupSetting) -> tuple[int, ...]:
     """Return the groups that hold a permission, without their subgroups."""
     return setting.direct_subgroups if isinstance(setting, Members) else (setting,)

@@ -1,4 +1,4 @@
-"""Permission settings: their rules, and checking values that clients send."""
+"""Permission settings: the rules for their values, and checking values that clients send."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -13,15 +13,12 @@ from tertulia.state.state import State
 
 CHANNEL_CREATOR: Final = "channel_creator"
 GROUP_CREATOR: Final = "group_creator"
-"""Defaults that aren't groups: the person who created the channel or the group."""
+"""The default that stands for the person who creates the channel or group."""
 
 
 class PermissionSetting(Struct, frozen=True, kw_only=True):
-    """Which groups a permission setting accepts, by their names.
-
-    If `allowed_system_groups` is empty, all are allowed. Only settings of groups have a
-    `default_for_system_groups`.
-    """
+    """The groups, by name, that a permission setting accepts; all if `allowed_system_groups` is
+    empty. Only settings of groups have a `default_for_system_groups`."""
 
     default_group_name: str
     allow_everyone_group: bool
@@ -33,7 +30,7 @@ class PermissionSetting(Struct, frozen=True, kw_only=True):
 
 
 class PermissionUpdate(Struct, frozen=True, kw_only=True):
-    """A new value for a permission, and the value that the client believes it has."""
+    """A new value for a permission, and the present value as the client knows it."""
 
     new: GroupSetting
     old: GroupSetting | None = None
@@ -95,13 +92,13 @@ GROUP_SETTINGS: Final[Mapping[str, PermissionSetting]] = {
 REFUSED_SYSTEM_GROUPS: Final[Mapping[str, frozenset[str]]] = {
     "can_mention_group": frozenset({"role:owners"})
 }
-"""Groups that a setting doesn't accept, although the rule that clients read can't say so."""
+"""Groups that a setting refuses although the rule that clients see can't express that."""
 
 
-def validated(
+def validated_setting(
     state: State, name: str, rule: PermissionSetting, setting: GroupSetting
 ) -> GroupSetting:
-    """Return the setting in its normal form.
+    """Return the normalized setting.
 
     Raise Refused for unknown or deactivated groups and people, and for groups that the rule of
     `name` doesn't allow; SystemGroupRequired if it allows only system groups.
@@ -146,18 +143,20 @@ def _check_group(name: str, rule: PermissionSetting, group: UserGroup) -> None:
         raise Refused(f"'{name}' can't be set to '{group.name}'.")
 
 
-def updated(
+def updated_setting(
     state: State, name: str, rule: PermissionSetting, present: GroupSetting, given: PermissionUpdate
 ) -> GroupSetting:
-    """Return the new value of a setting. Raise as `validated`, and StaleExpectation if the present
-    value isn't what the client believed."""
-    if given.old is not None and _seen(state, given.old) != _seen(state, present):
+    """Return the new value of a setting. Raise as `validated_setting`, and StaleExpectation if the
+    present value isn't the one that the client knows."""
+    if given.old is not None and _setting_as_seen(state, given.old) != _setting_as_seen(
+        state, present
+    ):
         raise StaleExpectation(f"'{name}' has changed in the meantime.")
-    return validated(state, name, rule, given.new)
+    return validated_setting(state, name, rule, given.new)
 
 
-def _seen(state: State, setting: GroupSetting) -> GroupSetting:
-    """Return the setting as clients see it, without deactivated accounts."""
+def _setting_as_seen(state: State, setting: GroupSetting) -> GroupSetting:
+    """Return the setting without deactivated accounts, as clients see it."""
     value = normalized(setting)
     if isinstance(value, int):
         return value

@@ -34,7 +34,7 @@ from tertulia.state.state import State
 
 
 class NewGroup(Struct, frozen=True, kw_only=True):
-    """A group to create. Permissions that aren't in `settings` get their defaults."""
+    """A group to create. Permissions that aren't in `settings` have their defaults."""
 
     name: str
     description: str
@@ -48,41 +48,42 @@ class GroupEdit(Struct, frozen=True, kw_only=True):
 
     name: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
-    reactivate: bool = False
+    reactivate: bool | UnsetType = UNSET
+    """True reactivates the group; False changes nothing."""
     settings: Mapping[str, PermissionUpdate] = {}
 
 
 # Finding
 
 
-def known(state: State, group_id: int) -> UserGroup:
-    """Return the group, active or not. Raise Refused if it doesn't exist."""
+def existing_group(state: State, group_id: int) -> UserGroup:
+    """Return the group, active or deactivated. Raise Refused if it doesn't exist."""
     group = state.groups.get(group_id)
     if group is None:
         raise Refused(f"No user group with ID {group_id} exists.")
     return group
 
 
-def in_use(state: State, group_ids: Iterable[int]) -> tuple[int, ...]:
-    """Return the groups, each once, ascending. Raise Refused if one doesn't exist or is
+def active_groups(state: State, group_ids: Iterable[int]) -> tuple[int, ...]:
+    """Return the groups' IDs, each once, ascending. Raise Refused if one doesn't exist or is
     deactivated."""
     result = tuple(sorted(set(group_ids)))
     for group_id in result:
-        if known(state, group_id).deactivated:
+        if existing_group(state, group_id).deactivated:
             raise Refused(f"No user group with ID {group_id} exists.")
     return result
 
 
-def members(context: CommandContext, user_ids: tuple[int, ...]) -> tuple[int, ...]:
-    """Return accounts that can become members, each once, ascending. Raise Refused for those that
-    don't exist, are deactivated, or can't be seen, all alike."""
-    return tuple(sorted(user.id for user in subscriptions.accounts(context, user_ids)))
+def possible_members(context: CommandContext, user_ids: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the IDs of accounts that can become members, each once, ascending. Raise the same
+    Refused for accounts that don't exist, are deactivated, or can't be seen."""
+    return tuple(sorted(user.id for user in subscriptions.named_accounts(context, user_ids)))
 
 
-def managed(context: CommandContext, group_id: int) -> UserGroup:
+def managed_group(context: CommandContext, group_id: int) -> UserGroup:
     """Return the group. Raise Refused unless the actor can change it."""
     state = context.state
-    group = known(state, group_id)
+    group = existing_group(state, group_id)
     permissions.require(
         permissions.manages_group(state, context.actor, group),
         "You don't have permission to change this group.",
@@ -102,11 +103,8 @@ def _free_name(state: State, text: str, group_id: int | None = None) -> str:
 
 
 def create(context: CommandContext, new: NewGroup) -> Decision[UserGroup]:
-    """Create a group. Its creator chooses the first members and subgroups freely.
-
-    Raise Refused without permission, for invalid or taken names, unknown people or groups, and
-    invalid permissions.
-    """
+    """Create a group. Its creator can choose any first members and subgroups. Raise Refused without
+    permission, for invalid or taken names, unknown people or groups, and invalid permissions."""
     state, actor, now = context.state, context.actor, context.now
     permissions.require(
         permissions.may_create_groups(state, actor), "You don't have permission to create groups."
@@ -119,7 +117,7 @@ def create(context: CommandContext, new: NewGroup) -> Decision[UserGroup]:
         if rule.default_group_name == GROUP_CREATOR
     }
     settings |= {
-        name: group_settings.validated(state, name, GROUP_SETTINGS[name], value)
+        name: group_settings.validated_setting(state, name, GROUP_SETTINGS[name], value)
         for name, value in new.settings.items()
     }
     group = UserGroup(
@@ -128,21 +126,21 @@ def create(context: CommandContext, new: NewGroup) -> Decision[UserGroup]:
         description=names.group_description(new.description),
         created_at=int(now),
         creator_id=actor.id,
-        members=members(context, new.members),
-        subgroups=in_use(state, new.subgroups),
+        members=possible_members(context, new.members),
+        subgroups=active_groups(state, new.subgroups),
     )
     group = msgspec.structs.replace(group, **settings)
     return Decision(group, [UserGroupCreated(group=group)])
 
 
 def change(context: CommandContext, group_id: int, edit: GroupEdit) -> Decision[None]:
-    """Change a group, or reactivate it.
+    """Change or reactivate a group.
 
     Raise Refused for unknown groups, groups that the actor can't change, and empty requests, and as
     `create`; StaleExpectation if someone else has changed a permission.
     """
     state = context.state
-    group = managed(context, group_id)
+    group = managed_group(context, group_id)
     if edit == GroupEdit():
         raise Refused("Nothing to change: the request has no new value.")
     values: dict[str, Any] = {}
@@ -154,37 +152,39 @@ def change(context: CommandContext, group_id: int, edit: GroupEdit) -> Decision[
         values["deactivated"] = False
     for name, given in edit.settings.items():
         present = getattr(group, name)
-        values[name] = group_settings.updated(state, name, GROUP_SETTINGS[name], present, given)
-    return Decision(None, _changed(group, values))
+        values[name] = group_settings.updated_setting(
+            state, name, GROUP_SETTINGS[name], present, given
+        )
+    return Decision(None, _group_changes(group, values))
 
 
-def _changed(group: UserGroup, values: Mapping[str, Any]) -> list[UserGroupChanged]:
+def _group_changes(group: UserGroup, values: Mapping[str, Any]) -> list[UserGroupChanged]:
     new = {name: value for name, value in values.items() if getattr(group, name) != value}
     if not new:
         return []
     return [UserGroupChanged(group_id=group.id, values=new, deactivated=group.deactivated)]
 
 
-# Out of use
+# Deactivating
 
 
 def deactivate(context: CommandContext, group_id: int) -> Decision[None]:
-    """Deactivate a group: nobody can mention it or choose it for a permission.
+    """Deactivate a group, so that nobody can mention it or use it in a permission.
 
     Raise Refused for unknown groups, groups that the actor can't change, and deactivated groups;
     GroupInUse if permissions or other groups refer to it.
     """
-    group = managed(context, group_id)
+    group = managed_group(context, group_id)
     permissions.require(not group.deactivated, "This group is already deactivated.")
     uses = tuple(_uses(context, group))
     if uses:
         raise GroupInUse(uses)
-    return Decision(None, _changed(group, {"deactivated": True}))
+    return Decision(None, _group_changes(group, {"deactivated": True}))
 
 
 def _uses(context: CommandContext, group: UserGroup) -> Iterable[GroupUse]:
-    """Yield what refers to the group, other than the group itself, archived channels, and
-    deactivated groups."""
+    """Yield the uses of the group in permissions and other groups, except by itself, archived
+    channels, and deactivated groups."""
     state = context.state
     others = [other for other in state.groups if other.id != group.id and not other.deactivated]
     supergroups = tuple(sorted(other.id for other in others if group.id in other.subgroups))
@@ -205,7 +205,9 @@ def _uses(context: CommandContext, group: UserGroup) -> Iterable[GroupUse]:
 
 
 def _naming(record: Struct, names: Iterable[str], group: UserGroup) -> tuple[str, ...]:
-    return tuple(name for name in names if group.id in visibility.groups_of(getattr(record, name)))
+    return tuple(
+        name for name in names if group.id in visibility.setting_groups(getattr(record, name))
+    )
 
 
 class MembersEdit(Struct, frozen=True, kw_only=True):
@@ -220,14 +222,14 @@ class MembersEdit(Struct, frozen=True, kw_only=True):
 def change_members(
     context: CommandContext, group_id: int, edit: MembersEdit, render: Render
 ) -> Decision[None]:
-    """Change a group's direct members: all or nothing. People whom someone else adds or removes get
-    a message.
+    """Change a group's direct members, all or none. People whom someone else adds or removes get a
+    message.
 
-    Raise Refused for unknown groups and people, without permission for each part, for people who
-    are or aren't members already, and if a group would contain itself.
+    Raise Refused for unknown groups and people, without permission for each change, for adding
+    members and removing people who aren't members, and if a group would contain itself.
     """
     state = context.state
-    group = known(state, group_id)
+    group = existing_group(state, group_id)
     permissions.require(
         not group.is_system,
         "You can't change the members of a system group directly. Change people's roles instead.",
@@ -244,33 +246,30 @@ def change_members(
         deactivated=group.deactivated,
     )
     changes: list[AnyChange] = [_with_sight(state, group, change)]
-    changes.extend(bot_messages.post(context, _messages(context, group, change), render))
+    changes.extend(bot_messages.posting_changes(context, _messages(context, group, change), render))
     return Decision(None, changes)
 
 
 def sync_members(
     context: CommandContext, group_id: int, add: Iterable[int], remove: Iterable[int]
 ) -> Decision[None]:
-    """Make a group's direct members what a directory says, for the server's operator: nobody gets
-    a message. Accounts that are in the group already, that aren't in it, and that are deactivated
-    are passed over.
-
-    Raise Refused for unknown groups and people, and for system groups.
-    """
+    """Add and remove a group's direct members as a directory says, for the server's operator,
+    without messages. Accounts that are already in the group, that aren't in it, or that are
+    deactivated are skipped. Raise Refused for unknown groups and people, and for system groups."""
     state = context.state
-    group = known(state, group_id)
+    group = existing_group(state, group_id)
     permissions.require(not group.is_system, "You can't change the members of a system group.")
     for user_id in add:
         if user_id not in state.users:
             raise Refused(f"No user with ID {user_id} exists.")
-    return Decision(None, members_synced(state, group, add, remove))
+    return Decision(None, sync_changes(state, group, add, remove))
 
 
-def members_synced(
+def sync_changes(
     state: State, group: UserGroup, add: Iterable[int], remove: Iterable[int]
 ) -> list[AnyChange]:
-    """Return the change that adds and removes these people, except those whom `sync_members` passes
-    over."""
+    """Return the change that adds and removes these people, except those that `sync_members`
+    skips."""
     present = state.groups.named_members[group.id]
     change = UserGroupMembersChanged(
         group_id=group.id,
@@ -286,7 +285,7 @@ def members_synced(
 def _with_sight(
     state: State, group: UserGroup, change: UserGroupMembersChanged
 ) -> UserGroupMembersChanged:
-    return msgspec.structs.replace(change, sight=visibility_changes(state, group, change))
+    return msgspec.structs.replace(change, sight=compare_sight(state, group, change))
 
 
 def _check_permitted(context: CommandContext, group: UserGroup, edit: MembersEdit) -> None:
@@ -317,7 +316,7 @@ def _check_permitted(context: CommandContext, group: UserGroup, edit: MembersEdi
 def _new_members(
     context: CommandContext, group: UserGroup, user_ids: tuple[int, ...]
 ) -> tuple[int, ...]:
-    new_members = members(context, user_ids)
+    new_members = possible_members(context, user_ids)
     for user_id in new_members:
         if user_id in context.state.groups.named_members[group.id]:
             raise Refused(f"User {user_id} is already in the group.")
@@ -325,16 +324,16 @@ def _new_members(
 
 
 def _present_members(state: State, group: UserGroup, user_ids: Iterable[int]) -> tuple[int, ...]:
-    found = tuple(sorted(set(user_ids)))
-    members = frozenset(state.memberships.direct_members(group)) if found else frozenset()
-    for user_id in found:
+    removed = tuple(sorted(set(user_ids)))
+    members = frozenset(state.memberships.direct_members(group)) if removed else frozenset()
+    for user_id in removed:
         if user_id not in members:
             raise Refused(f"User {user_id} isn't in the group.")
-    return found
+    return removed
 
 
 def _new_subgroups(state: State, group: UserGroup, group_ids: Iterable[int]) -> tuple[int, ...]:
-    new_subgroups = in_use(state, group_ids)
+    new_subgroups = active_groups(state, group_ids)
     for group_id in new_subgroups:
         if group_id in group.subgroups:
             raise Refused(f"Group {group_id} is already in the group.")
@@ -351,10 +350,10 @@ def _present_subgroups(group: UserGroup, group_ids: Iterable[int]) -> tuple[int,
     return result
 
 
-def visibility_changes(
+def compare_sight(
     state: State, group: UserGroup, change: UserGroupMembersChanged
 ) -> tuple[ChannelSight, ...]:
-    """Return who gains and loses sight of channels by the change."""
+    """Return the accounts that gain and lose sight of channels through the change."""
     others = (*change.added_groups, *change.removed_groups)
     people = {*change.added, *change.removed}.union(*map(state.memberships.members, others))
     after = msgspec.structs.replace(
@@ -362,20 +361,22 @@ def visibility_changes(
         members=tuple({*group.members, *change.added} - {*change.removed}),
         subgroups=tuple({*group.subgroups, *change.added_groups} - {*change.removed_groups}),
     )
-    return visibility.by_membership(state, state.with_changes(after), group.id, people)
+    return visibility.compare_by_membership(state, state.with_changes(after), group.id, people)
 
 
 def _messages(
     context: CommandContext, group: UserGroup, change: UserGroupMembersChanged
 ) -> list[BotMessage]:
-    """Return the messages to people whom someone else added or removed; none if they are too
-    many."""
+    """Return the messages to people whom someone else added or removed. Return none if there are
+    too many people."""
     state, actor = context.state, context.actor
     people = [*change.added, *change.removed]
     if len(people) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:
         return []
     return [
-        bot_messages.group_changed(state, actor, user_id, group, added=user_id in change.added)
+        bot_messages.group_change_message(
+            state, actor, user_id, group, added=user_id in change.added
+        )
         for user_id in people
         if user_id != actor.id and not state.users[user_id].is_bot
     ]

@@ -1,1 +1,1 @@
-"""Messages: sending, editing, moving, reading, and what people write before and after."""
+"""Messages and what belongs to them: reactions, flags, drafts, pins, files."""

@@ -1,4 +1,4 @@
-"""Uploaded files: names, limits, adding and removing them, and the files that a message links."""
+"""Uploaded files: names, limits, adding and removing them, and links to them in messages."""
 
 import mimetypes
 import re
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from tertulia.domain import permissions
 from tertulia.domain.accounts import users
-from tertulia.model.attachments import Attachment, ImageInfo, linked_paths
+from tertulia.model.attachments import Attachment, ImageInfo
 from tertulia.model.changes import AttachmentAdded, AttachmentRemoved, FilesDeleted
 from tertulia.model.errors import Refused, UploadQuotaReached
 from tertulia.model.organization import MAX_MEBIBYTES
@@ -20,35 +20,36 @@ from tertulia.state.state import State
 
 MIB: Final = 2**20
 UNLIMITED: Final = -1
-"""Stands for no limit in place of a number of MiB."""
+"""Means no limit, in place of a number of MiB."""
 NOTHING: Final[Mapping[int, int]] = {}
 
 
 class StorageUse(Struct, frozen=True, kw_only=True):
-    """Storage that a person's files take, including those of their bots. In bytes."""
+    """The storage used by the files of a person and their bots, in bytes."""
 
     used: int
     limit: int | None
-    """None: no limit."""
+    """None for no limit."""
     own_limit_mib: int | None = None
-    """This person's own limit in MiB, or `UNLIMITED`; None if they have none."""
+    """The person's own limit in MiB, or `UNLIMITED`; None if only the organization's limit
+    applies."""
 
 
 def storage_use(state: State, user: User) -> StorageUse:
     """Return the storage use of the person, or of the bot's owner. The server's own bots have no
-    limit, and keep no files."""
+    limit and use no storage."""
     person = state.users.person_of(user)
     quota = person.upload_quota_mib
     mib = state.realm.upload_quota_per_user_mib if quota is None else quota
     return StorageUse(
-        used=sum(state.uploads.space_of(one) for one in state.users.accounts_of(person)),
+        used=sum(state.uploads.space_of(user_id) for user_id in state.users.accounts_of(person)),
         limit=None if person.is_bot or mib is None or mib == UNLIMITED else mib * MIB,
         own_limit_mib=quota,
     )
 
 
 def is_limited(state: State, user: User, quota: int | None) -> bool:
-    """Whether any limit applies to the user's files."""
+    """Whether the user's files have any limit."""
     return quota is not None or storage_use(state, user).limit is not None
 
 
@@ -69,7 +70,8 @@ def check_upload_quota(
 
 
 def get_storage_use(context: CommandContext, user_id: int) -> Decision[StorageUse]:
-    """Return a person's storage use, for themselves and administrators. Raise Refused for bots."""
+    """Return a person's storage use, to the person and to administrators. Raise Refused for
+    bots."""
     target = permissions.visible_user(context.state, context.actor, user_id)
     if target.id != context.actor.id:
         permissions.require_administrator(context.state, context.actor)
@@ -78,17 +80,14 @@ def get_storage_use(context: CommandContext, user_id: int) -> Decision[StorageUs
 
 
 def set_limit(context: CommandContext, user_id: int, mib: int | None) -> Decision[None]:
-    """Give a person their own limit in MiB, or `UNLIMITED`; None removes it. Existing files stay.
-    For administrators.
-
-    Raise Refused for invalid limits and for bots.
-    """
+    """Set a person's own limit in MiB, or `UNLIMITED`; None removes it. Existing files stay. For
+    administrators. Raise Refused for invalid limits and for bots."""
     permissions.require_administrator(context.state, context.actor)
     target = users.managed_user(context, user_id)
     _require_person(target)
     if mib is not None and mib != UNLIMITED and not 0 < mib <= MAX_MEBIBYTES:
         raise Refused(f"An upload limit must be 1 to {MAX_MEBIBYTES} MiB.")
-    return Decision(None, users.changed(context, target, {"upload_quota_mib": mib}))
+    return Decision(None, users.account_changes(context, target, {"upload_quota_mib": mib}))
 
 
 def _require_person(user: User) -> None:
@@ -100,7 +99,7 @@ def _require_person(user: User) -> None:
 
 NAMELESS: Final = "uploaded-file"
 MAX_NAME: Final = 200
-"""Characters of a file's name. Longer names keep their extension."""
+"""The most characters of a file name. Longer names are cut, keeping their extension."""
 UNKNOWN_TYPE: Final = "application/octet-stream"
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
 _guesses = mimetypes.MimeTypes()
@@ -119,14 +118,14 @@ for _ending, _type in {
 
 
 def display_name(name: str) -> str:
-    """Return the file's name for people: without directories and invisible characters."""
+    """Return the file name to display, without directories and invisible characters."""
     last = re.split(r"[/\\]", name)[-1]
     seen = "".join(c for c in last if unicodedata.category(c) not in {"Cc", "Cf", "Cs", "Co", "Cn"})
     return _shortened(seen.strip()) or NAMELESS
 
 
 def name_in_path(name: str) -> str:
-    """Return the file's name for its URL: letters and digits of any script, `-`, `_`, and `.`."""
+    """Return the file name for its URL: letters and digits of any script, `-`, `_`, and `.`."""
     normal = unicodedata.normalize("NFKC", name)
     kept = re.sub(r"[^\w\s.-]", "", normal).strip()
     joined = _shortened(re.sub(r"[-\s]+", "-", kept))
@@ -144,7 +143,7 @@ def _shortened(name: str) -> str:
 
 
 def media_type(given: str, name: str) -> str:
-    """Return the file's type, from the uploader or from its name."""
+    """Return the file's media type, as the uploader gave it or guessed from the name."""
     plain = given.partition(";")[0].strip().lower()
     if _MEDIA_TYPE.fullmatch(plain) and plain != UNKNOWN_TYPE:
         return plain
@@ -152,19 +151,19 @@ def media_type(given: str, name: str) -> str:
 
 
 DAY = 86400
-REMOVED_AT_ONCE = 100
-"""Files that one command removes."""
+REMOVAL_BATCH = 100
+"""The number of files that one command removes."""
 
 
 class NewFile(Struct, frozen=True, kw_only=True):
-    """A completely uploaded file that nobody owns yet."""
+    """A completely uploaded file that has no owner yet."""
 
     key: str
-    """Random, so that nobody can guess it."""
+    """A random key, so that nobody can guess the file's URL."""
     name: str
-    """As the uploader named it."""
+    """The name given by the uploader."""
     media_type: str
-    """As the uploader gave it; may be empty."""
+    """The media type given by the uploader; may be empty."""
     size: int
     """Bytes."""
     picture: ImageInfo | None = None
@@ -181,11 +180,9 @@ def add(
     quota: int | None,
     reserved: Mapping[int, int] = NOTHING,
 ) -> Decision[Attachment]:
-    """Make the actor the file's owner. `quota` is the limit for all files in bytes, and `reserved`
-    are the bytes of unfinished uploads by account. Change nothing if the file was added already.
-
-    Raise UploadQuotaReached.
-    """
+    """Add the file as the actor's, unless it was added before. `quota` is the limit for all files
+    in bytes, and `reserved` are the bytes of unfinished uploads by account. Raise
+    UploadQuotaReached."""
     state = context.state
     path = path_of(state, new)
     known = state.uploads.at_path(path)
@@ -207,47 +204,50 @@ def add(
 
 
 def remove(context: CommandContext, attachment_id: int) -> Decision[None]:
-    """Delete a file, for its owner or an administrator. Messages that link it don't change. Raise
-    Refused if the actor can't."""
+    """Delete a file. Messages that link it don't change. For its owner and administrators. Raise
+    Refused for others."""
     attachment = context.state.attachments.get(attachment_id)
     actor = context.actor
     if attachment is None or not (
         attachment.user_id == actor.id or permissions.is_administrator(context.state, actor)
     ):
         raise Refused("This attachment doesn't exist.")
-    return Decision(None, (_removed(attachment),))
+    return Decision(None, (_removal_change(attachment),))
 
 
-def _removed(attachment: Attachment) -> AttachmentRemoved:
+def _removal_change(attachment: Attachment) -> AttachmentRemoved:
     return AttachmentRemoved(attachment_id=attachment.id, user_id=attachment.user_id)
 
 
-def unclaimed_due(days: int, state: State, _now: float) -> float | None:
-    """Return when the next unlinked file is old enough to remove, in UNIX seconds."""
+def next_unclaimed(days: int, state: State, _now: float) -> float | None:
+    """Return when the next unlinked file has existed for `days` days, in UNIX seconds."""
     oldest = state.uploads.oldest_unclaimed
     return None if oldest is None else oldest + days * DAY
 
 
 def remove_unclaimed(context: CommandContext, days: int) -> Decision[int]:
-    """Remove some files that were uploaded at least `days` ago and that no message links. Return
-    their number."""
-    ids = context.state.uploads.unclaimed(context.now - days * DAY, REMOVED_AT_ONCE)
-    changes = [_removed(context.state.attachments[attachment_id]) for attachment_id in ids]
+    """Remove up to `REMOVAL_BATCH` files that were uploaded at least `days` days ago and that no
+    message links. Return their number."""
+    ids = context.state.uploads.unclaimed(context.now - days * DAY, REMOVAL_BATCH)
+    changes = [_removal_change(context.state.attachments[attachment_id]) for attachment_id in ids]
     return Decision(len(changes), changes)
 
 
 def remove_unlinked(context: CommandContext, attachment_ids: Collection[int]) -> Decision[None]:
-    """Remove those of the attachments that no message links."""
+    """Remove those of these files that no message links."""
     state = context.state
     known = [state.attachments[id_] for id_ in sorted(attachment_ids) if id_ in state.attachments]
     unlinked = [
         attachment for attachment in known if not state.uploads.claims_of.count(attachment.id)
     ]
-    return Decision(None, [_removed(attachment) for attachment in unlinked])
+    return Decision(None, [_removal_change(attachment) for attachment in unlinked])
 
 
-def files_deleted(context: CommandContext, attachment_ids: Collection[int]) -> Decision[None]:
-    """Note that the files of these removed attachments are deleted, unless another node has."""
+def record_deleted_files(
+    context: CommandContext, attachment_ids: Collection[int]
+) -> Decision[None]:
+    """Record that the stored files of these removed attachments are deleted, unless another node
+    already has."""
     known = tuple(sorted(id_ for id_ in attachment_ids if id_ in context.state.removed_files))
     return Decision(None, (FilesDeleted(attachment_ids=known),) if known else ())
 
@@ -255,25 +255,15 @@ def files_deleted(context: CommandContext, attachment_ids: Collection[int]) -> D
 # What messages link
 
 
-def linked(state: State, content: str) -> Sequence[Attachment]:
-    """Return the existing files that the content links, each once."""
-    attachments: dict[int, Attachment] = {}
-    for paths in linked_paths(content):
-        known = (state.uploads.at_path(path) for path in paths)
-        attachment = next((attachment for attachment in known if attachment is not None), None)
-        if attachment is not None:
-            attachments[attachment.id] = attachment
-    return list(attachments.values())
-
-
-def claimed(
+def claimed_files(
     state: State, sender: User, content: str, opened: Collection[int]
 ) -> Sequence[Attachment]:
     """Return the linked files that the message gives its readers access to: the sender's own, and
-    others that the sender can open (`opened`). With a limited access key, only the latter."""
+    others that the sender can open (`opened`). A sender with a limited access key shares only the
+    latter."""
     owner_id = sender.id if sender.reach is None else None
     return [
         attachment
-        for attachment in linked(state, content)
+        for attachment in state.uploads.linked_files(content)
         if attachment.user_id == owner_id or attachment.id in opened
     ]

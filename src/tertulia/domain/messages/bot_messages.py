@@ -1,4 +1,4 @@
-"""Messages that the server's bots post about a change, as part of the same decision."""
+"""Messages that the server's bots post about a change, in the same decision."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -11,7 +11,7 @@ from tertulia.domain.channels import topics
 from tertulia.domain.channels.topics import RESOLVED
 from tertulia.domain.messages import sending
 from tertulia.domain.messages.sending import MessageDraft, ToChannel, ToPeople
-from tertulia.domain.organization.realms import NOTIFICATION_BOT
+from tertulia.domain.organization.lifecycle import NOTIFICATION_BOT
 from tertulia.model.changes import MessageSent, MessagesMoved
 from tertulia.model.channels import Channel, TopicsPolicy
 from tertulia.model.edits import TopicMove
@@ -22,14 +22,14 @@ from tertulia.state.decision import CommandContext
 from tertulia.state.state import State
 from tertulia.texts import Texts, language_of, texts
 
-# Topics have one name in all languages, so that they stay when the organization's changes.
+# Topics have the same name in all languages, so that they stay if the organization's changes.
 CHANNEL_EVENTS = "channel events"
-"""The topic for events of the channel itself."""
+"""The topic for messages about the channel itself."""
 NEW_CHANNELS = "new channels"
 CLIENT = "Internal"
 
 Render = Callable[[CommandContext, str], Rendered]
-"""Renders Markdown to HTML, as the context's actor writes it."""
+"""Renders Markdown to HTML, as if the context's actor had written it."""
 
 
 class BotMessage(Struct, frozen=True):
@@ -40,17 +40,17 @@ class BotMessage(Struct, frozen=True):
     sender_id: int = NOTIFICATION_BOT
 
 
-def post(
+def posting_changes(
     context: CommandContext,
     messages: Sequence[BotMessage],
     render: Render,
     new: Sequence[Channel] = (),
     users: Sequence[User] = (),
 ) -> list[MessageSent]:
-    """Return the changes that post the messages, in order. Mentions in them notify nobody.
+    """Return the changes that post the messages, in order. Their mentions notify nobody.
 
-    `new` and `users` are channels and accounts that the same decision creates: messages can be sent
-    to them, link them, and mention them.
+    `new` and `users` are channels and accounts that the same decision creates, so that the messages
+    can be sent to them, link them, and mention them.
     """
     state = context.state.with_changes(*new, *users) if new or users else context.state
     seen = msgspec.structs.replace(context, state=state)
@@ -74,12 +74,12 @@ def post(
                 ),
             )
         )
-    return sending.deliver(drafts)
+    return sending.sending_changes(drafts)
 
 
-def words_of(state: State, user_id: int | None = None) -> Texts:
-    """Return the texts of messages to that user, in their language; or to a channel or a new user,
-    in the organization's."""
+def texts_for(state: State, user_id: int | None = None) -> Texts:
+    """Return the texts in the user's language; in the organization's language for None, which
+    stands for a channel or a new user."""
     settings = None if user_id is None else state.settings.get(user_id)
     language = state.realm if settings is None else settings
     return texts(language_of(language.default_language), "bot_messages")
@@ -89,10 +89,11 @@ def to_user(user_id: int, content: str) -> BotMessage:
     return BotMessage(ToPeople(frozenset({user_id})), content)
 
 
-def in_channel(
+def channel_message(
     state: State, channel: Channel, content: str, topic: str = CHANNEL_EVENTS
 ) -> BotMessage:
-    """Return a message in a topic of the channel, or in its general chat if it has only that."""
+    """Return a message to a topic of the channel, or to its general chat if the channel allows no
+    other topic."""
     policy = channel.topics_policy
     if policy is TopicsPolicy.INHERIT:
         policy = TopicsPolicy(state.realm.topics_policy)
@@ -102,54 +103,56 @@ def in_channel(
     )
 
 
-def channels_created(
+def new_channel_messages(
     context: CommandContext, channels: Sequence[Channel], *, announce: bool
 ) -> list[BotMessage]:
-    """Return the messages about new channels: one in each, and one about the public ones in the
+    """Return the messages about new channels: one in each, and one about the public channels in the
     channel for announcements."""
-    state, words, creator = context.state, words_of(context.state), person(context.actor)
+    state, words, creator = context.state, texts_for(context.state), silent_mention(context.actor)
     sent: list[BotMessage] = []
     public = [channel for channel in channels if not channel.is_private]
     board = state.channels.get(state.realm.new_channel_announcements_channel_id)
     if announce and public and board is not None and not board.is_archived:
         text = words("channels_created", count=len(public), person=creator, channels=_links(public))
-        sent.append(in_channel(state, board, text, NEW_CHANNELS))
+        sent.append(channel_message(state, board, text, NEW_CHANNELS))
     if state.realm.send_channel_events_messages:
         for channel in channels:
             text = words("channel_created", privacy=_privacy(words, channel), person=creator)
             if channel.description:
-                text += f" {words('with_description')}\n{quoted(channel.description)}"
-            sent.append(in_channel(state, channel, text))
+                text += f" {words('with_description')}\n{fenced_block(channel.description)}"
+            sent.append(channel_message(state, channel, text))
     return sent
 
 
-def subscribed_by(
+def subscribed_message(
     state: State, actor: User, user_id: int, channels: Sequence[Channel]
 ) -> BotMessage:
     """Return the message to a user whom someone else subscribed to channels."""
-    facts = {"count": len(channels), "person": person(actor), "channels": _links(channels)}
-    return to_user(user_id, words_of(state, user_id)("subscribed", **facts))
+    facts = {"count": len(channels), "person": silent_mention(actor), "channels": _links(channels)}
+    return to_user(user_id, texts_for(state, user_id)("subscribed", **facts))
 
 
-def group_changed(
+def group_change_message(
     state: State, actor: User, user_id: int, group: UserGroup, *, added: bool
 ) -> BotMessage:
     """Return the message to a user whom someone else added to a group, or removed from it."""
     name = "added_to_group" if added else "removed_from_group"
-    words = words_of(state, user_id)
-    return to_user(user_id, words(name, person=person(actor), group=_silent(group)))
+    words = texts_for(state, user_id)
+    return to_user(user_id, words(name, person=silent_mention(actor), group=_silent(group)))
 
 
-def channel_changed(context: CommandContext, before: Channel, after: Channel) -> list[BotMessage]:
-    """Return the messages about changes of a channel, in it."""
+def channel_change_messages(
+    context: CommandContext, before: Channel, after: Channel
+) -> list[BotMessage]:
+    """Return the messages, in the channel, about its changes."""
     state = context.state
     if not state.realm.send_channel_events_messages or after.is_archived:
         return []
-    words = words_of(state)
+    words = texts_for(state)
     notes: list[str] = []
 
     def note(name: str, old: str = "", new: str = "", right: str = "") -> None:
-        who = person(context.actor)
+        who = silent_mention(context.actor)
         notes.append(words(name, person=who, old=old, new=new, right=right))
 
     if before.name != after.name:
@@ -158,8 +161,8 @@ def channel_changed(context: CommandContext, before: Channel, after: Channel) ->
         note("description_changed")
         none = words("no_description")
         notes[-1] += (
-            f"\n\n{words('old_description')}\n{quoted(before.description or none)}\n"
-            f"{words('new_description')}\n{quoted(after.description or none)}"
+            f"\n\n{words('old_description')}\n{fenced_block(before.description or none)}\n"
+            f"{words('new_description')}\n{fenced_block(after.description or none)}"
         )
     if (old := _privacy(words, before)) != (new := _privacy(words, after)):
         note("privacy_changed", old, new)
@@ -176,11 +179,11 @@ def channel_changed(context: CommandContext, before: Channel, after: Channel) ->
                 _holders(state, words, new_holders),
                 right,
             )
-    return [in_channel(state, after, text) for text in notes]
+    return [channel_message(state, after, text) for text in notes]
 
 
-def person(user: User) -> str:
-    """Return a silent mention."""
+def silent_mention(user: User) -> str:
+    """Return a silent mention of the user."""
     return f"@_**{user.full_name}|{user.id}**"
 
 
@@ -192,9 +195,9 @@ def _privacy(words: Texts, channel: Channel) -> str:
     return words("shared_history" if channel.history_public else "protected_history")
 
 
-def quoted(text: str, kind: str = "text") -> str:
-    """Return the text in a fenced block that it can't end: literal (`text`), or rendered (`quote`,
-    `spoiler`)."""
+def fenced_block(text: str, kind: str = "text") -> str:
+    """Return the text in a fenced block that it can't break out of. `kind` is `text` for literal
+    text, or `quote` or `spoiler` for Markdown."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence} {kind}\n{text}\n{fence}"
@@ -227,7 +230,7 @@ def _holders(state: State, words: Texts, setting: GroupSetting) -> str:
 
 
 def _members(state: State, members: Members) -> str:
-    people = [person(state.users[user_id]) for user_id in members.direct_members]
+    people = [silent_mention(state.users[user_id]) for user_id in members.direct_members]
     return ", ".join([*people, *(_group(state, group) for group in members.direct_subgroups)])
 
 
@@ -240,7 +243,7 @@ def _silent(group: UserGroup) -> str:
     return f"@_*{group.name}*"
 
 
-def messages_moved(
+def move_messages(
     state: State,
     user: User,
     moved: MessagesMoved | TopicMove,
@@ -250,11 +253,11 @@ def messages_moved(
     is_all: bool,
     count: int,
 ) -> list[BotMessage]:
-    """Return the messages in the old and in the new topic about a move of `count` messages
-    (`is_all`: of the whole topic)."""
-    words, who = words_of(state), person(user)
+    """Return the messages in the old and the new topic about a move of `count` messages. `is_all`
+    means that they are the whole topic."""
+    words, who = texts_for(state), silent_mention(user)
     source, target = state.channels[moved.channel_id], state.channels[moved.new_channel_id]
-    here = ToChannel(topic=moved.topic, channel=source)
+    source_place = ToChannel(topic=moved.topic, channel=source)
     there = ToChannel(topic=moved.new_topic, channel=target)
     if source is target and topics.toggles_resolution(moved.topic, moved.new_topic):
         done = moved.new_topic.startswith(RESOLVED)
@@ -264,7 +267,7 @@ def messages_moved(
     if tell_old:
         name = "topic_moved_to" if is_all else "messages_moved_to"
         place = _named(words, source, target, moved.new_topic)
-        messages.append(BotMessage(here, words(name, person=who, place=place, count=count)))
+        messages.append(BotMessage(source_place, words(name, person=who, place=place, count=count)))
     if tell_new:
         name = "topic_moved_from" if is_all else "messages_moved_from"
         place = _named(words, target, source, moved.topic)
@@ -273,8 +276,8 @@ def messages_moved(
 
 
 def _named(words: Texts, reading: Channel, channel: Channel, topic: str) -> str:
-    """Return how a message in the channel `reading` names a topic: without its name if some readers
-    may not see its channel."""
+    """Return the name of a topic for a message in the channel `reading`. It's left out if some
+    readers might not see the topic's channel."""
     is_seen = channel.is_web_public or not (channel.is_private or reading.is_web_public)
     if channel.id != reading.id and not is_seen:
         return words("another_channel")

@@ -1,4 +1,4 @@
-"""Deleting messages: by people, with an account, and at the end of their retention."""
+"""Deleting messages: for people, with an account, and at the end of their retention period."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -12,16 +12,17 @@ from tertulia.domain.channels.topics import Flags, TopicExcerpt
 from tertulia.domain.messages.editing import require_readable
 from tertulia.model.changes import MessagesDeleted
 from tertulia.model.channels import topic_key
-from tertulia.model.errors import Conflict, Refused
+from tertulia.model.errors import Conflict, NotPermitted, Refused
 from tertulia.model.messages import Message
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 DAY: Final = 86400
 BATCH = 300
-"""Messages that one command deletes at most, so that others aren't delayed."""
+"""The most messages that one command deletes, so that it doesn't delay other commands."""
 _OF_ENTRY: Final = 100
-"""Messages per entry: some clients get an event for each, and an entry has IDs for 128 events."""
+"""Messages per entry. Some clients get an event for each message, and an entry has IDs for 128
+events."""
 
 
 class MessagesToDelete(Struct, frozen=True, kw_only=True):
@@ -33,7 +34,7 @@ class MessagesToDelete(Struct, frozen=True, kw_only=True):
     flags: Flags = {}
     """Sparse flags of all users on them."""
     direct_last_id: int = 0
-    """The newest other message of their direct conversation."""
+    """The newest remaining message of their direct conversation."""
 
 
 def delete(context: CommandContext, doomed: MessagesToDelete) -> Decision[None]:
@@ -42,15 +43,15 @@ def delete(context: CommandContext, doomed: MessagesToDelete) -> Decision[None]:
     for message in doomed.messages:
         require_readable(context, message)
         _require_right(context, message)
-    return Decision(None, deleted(context.state, doomed))
+    return Decision(None, deletion_changes(context.state, doomed))
 
 
 class DeletionScope(Struct, frozen=True, kw_only=True):
-    """Kinds of conversations."""
+    """The kinds of conversations to delete messages from."""
 
     open: bool = False
     closed: bool = False
-    """All channels that aren't public."""
+    """Whether to include all channels that aren't public."""
     direct: bool = False
 
     def __bool__(self) -> bool:
@@ -64,35 +65,35 @@ class DeletionScope(Struct, frozen=True, kw_only=True):
 
 
 def delete_written(
-    context: CommandContext, doomed: MessagesToDelete, places: DeletionScope
+    context: CommandContext, doomed: MessagesToDelete, scope: DeletionScope
 ) -> Decision[None]:
-    """Delete messages along with their author's account, for administrators, whether they can read
-    them or not. Messages that were moved out of the scope stay. Raise Conflict."""
+    """Delete messages with their author's account, for administrators, including messages that the
+    administrator can't read. Messages that were moved out of the scope stay. Raise Conflict."""
     state = context.state
     permissions.require_administrator(state, context.actor)
     _require_unchanged(state, doomed)
-    if not places.have(state, doomed.messages[0].channel_id):
+    if not scope.have(state, doomed.messages[0].channel_id):
         return Decision(None)
-    return Decision(None, deleted(state, doomed))
+    return Decision(None, deletion_changes(state, doomed))
 
 
 def expire(context: CommandContext, doomed: MessagesToDelete, before: int) -> Decision[bool]:
-    """Delete messages at the end of their retention, as the server. Return whether they are
+    """Delete messages at the end of their retention period, as the server. Return whether they were
     deleted.
 
-    `before` (UNIX seconds) is when the newest of them may have been sent; they stay if they are
-    kept longer by now. Raise Conflict.
+    `before` is the latest time, in UNIX seconds, at which the newest of them may have been sent. If
+    the retention period was extended in the meantime, they stay. Raise Conflict.
     """
     _require_unchanged(context.state, doomed)
     limit = kept_since(context.state, doomed.messages[0].channel_id, context.now)
     if limit is None or before > limit:
         return Decision(False)
-    return Decision(True, deleted(context.state, doomed))
+    return Decision(True, deletion_changes(context.state, doomed))
 
 
 def kept_since(state: State, channel_id: int | None, now: float) -> int | None:
-    """Return the time (UNIX seconds) since when messages of the channel (None: direct ones) are
-    kept; None if all are."""
+    """Return the time in UNIX seconds from which messages of the channel (None: direct messages)
+    are kept; None if all are."""
     days = state.realm.message_retention_days
     channel = state.channels.get(channel_id)
     if channel is not None and channel.retention_days is not None:
@@ -102,20 +103,25 @@ def kept_since(state: State, channel_id: int | None, now: float) -> int | None:
 
 def _require_unchanged(state: State, doomed: MessagesToDelete) -> None:
     messages = doomed.messages
-    things = (*(m.id for m in messages), *{m.conversation for m in messages})
+    # The channel's next first message may have been deleted or moved, too.
+    things = (
+        *(m.id for m in messages),
+        *{m.conversation for m in messages},
+        doomed.excerpt.first_elsewhere,
+    )
     if state.recent_writes.since(doomed.seq, things):
         raise Conflict
 
 
-def deleted(state: State, doomed: MessagesToDelete) -> tuple[MessagesDeleted, ...]:
+def deletion_changes(state: State, doomed: MessagesToDelete) -> tuple[MessagesDeleted, ...]:
     """Return the changes that delete the messages, newest first."""
     begins = range(0, len(doomed.messages), _OF_ENTRY)
-    return tuple(_part_deleted(state, doomed, begin) for begin in reversed(begins))
+    return tuple(_entry_change(state, doomed, begin) for begin in reversed(begins))
 
 
-def _part_deleted(state: State, doomed: MessagesToDelete, begin: int) -> MessagesDeleted:
-    """Return the change that deletes one entry's messages, starting with that one, once later ones
-    are gone."""
+def _entry_change(state: State, doomed: MessagesToDelete, begin: int) -> MessagesDeleted:
+    """Return the change that deletes one entry's messages, beginning at index `begin`. Later ones
+    are already deleted."""
     message = doomed.messages[0]
     every = [message.id for message in doomed.messages]
     left, ids = every[:begin], tuple(every[begin : begin + _OF_ENTRY])
@@ -135,7 +141,7 @@ def _part_deleted(state: State, doomed: MessagesToDelete, begin: int) -> Message
     channel = state.channels[message.channel_id]
     topic = state.topics[(channel.id, topic_key(message.topic))]
     gone = frozenset(every[begin:])
-    rest = topics.without(topic, doomed.excerpt, gone)
+    rest = topics.topic_without(topic, doomed.excerpt, gone)
     firsts = {}
     if channel.first_message_id in gone:
         firsts = {channel.id: topics.first_without(channel, doomed.excerpt, gone)}
@@ -175,11 +181,13 @@ def _require_right(context: CommandContext, message: Message) -> None:
 
 
 def require_may_delete_any(context: CommandContext, channel_id: int) -> None:
-    """Raise Refused unless the actor can delete other people's messages in the channel."""
+    """Raise NotPermitted unless the actor can delete other people's messages in the channel."""
     state, actor = context.state, context.actor
     channel = state.channels[channel_id]
-    permissions.require(
-        permissions.holds(state, actor, state.realm.can_delete_any_message_group)
-        or permissions.holds(state, actor, channel.can_delete_any_message_group),
-        "You don't have permission to delete other people's messages in this channel.",
-    )
+    if not any(
+        permissions.holds(state, actor, owner.can_delete_any_message_group)
+        for owner in (state.realm, channel)
+    ):
+        raise NotPermitted(
+            "You don't have permission to delete other people's messages in this channel."
+        )

@@ -1,4 +1,4 @@
-"""Drafts and saved snippets, which sync between a person's devices."""
+"""Drafts and saved snippets, which are synced between a person's devices."""
 
 from collections.abc import Sequence
 
@@ -24,11 +24,11 @@ from tertulia.state.state import State
 class DraftContent(Struct, frozen=True, kw_only=True):
     kind: DraftKind
     to: tuple[int, ...]
-    """The channel or the people; ignored for drafts without a destination."""
+    """The channel or the people; ignored if the draft has no destination."""
     topic: str
     content: str
     edited_at: float | None = None
-    """UNIX seconds; None for now."""
+    """UNIX seconds; None for the current time."""
 
 
 def create(context: CommandContext, writings: Sequence[DraftContent]) -> Decision[tuple[int, ...]]:
@@ -62,24 +62,24 @@ def delete(context: CommandContext, draft_id: int) -> Decision[None]:
     return Decision(None, (DraftDeleted(user_id=context.actor.id, draft_id=draft.id),))
 
 
-def listed(context: CommandContext) -> Decision[list[SavedDraft]]:
+def list_drafts(context: CommandContext) -> Decision[list[SavedDraft]]:
     """Return the actor's drafts, last edited first. Raise Refused if syncing drafts is turned
     off."""
     _require_synchronized(context)
     actor = context.actor
-    drafts = of_user(context.state, actor.id)
+    drafts = drafts_of(context.state, actor.id)
     return Decision([draft for draft in drafts if _is_reached(actor, draft)])
 
 
-def of_user(state: State, user_id: int) -> list[SavedDraft]:
+def drafts_of(state: State, user_id: int) -> list[SavedDraft]:
     """Return a user's drafts, last edited first."""
     return sorted(
         state.drafts.of_user[user_id], key=lambda draft: (draft.edited_at, draft.id), reverse=True
     )
 
 
-def all_deleted(state: State, user_id: int) -> list[DraftDeleted]:
-    """Return the changes for a user who turns syncing drafts off."""
+def deletion_changes(state: State, user_id: int) -> list[DraftDeleted]:
+    """Return the changes that delete a user's drafts, because the user turns draft syncing off."""
     return [
         DraftDeleted(user_id=user_id, draft_id=draft.id, unsynchronized=True)
         for draft in state.drafts.of_user[user_id]
@@ -173,9 +173,9 @@ def create_snippet(context: CommandContext, title: str, content: str) -> Decisio
 def edit_snippet(
     context: CommandContext, snippet_id: int, title: str | None, content: str | None
 ) -> Decision[None]:
-    """Change a snippet's title or content; None leaves it. Raise NoSuchItem; Refused as
-    `create_snippet`, and if there is nothing to change."""
-    before = _own_of_snippets(context, snippet_id)
+    """Change a snippet's title or content; None keeps the current value. Raise NoSuchItem; Refused
+    as `create_snippet`, and if both are None."""
+    before = _own_snippet(context, snippet_id)
     if title is None and content is None:
         raise Refused("Nothing to change: give a new title or new content.")
     snippet = msgspec.structs.replace(
@@ -188,11 +188,11 @@ def edit_snippet(
 
 def delete_snippet(context: CommandContext, snippet_id: int) -> Decision[None]:
     """Delete a snippet. Raise NoSuchItem."""
-    snippet = _own_of_snippets(context, snippet_id)
+    snippet = _own_snippet(context, snippet_id)
     return Decision(None, (SnippetDeleted(user_id=context.actor.id, snippet_id=snippet.id),))
 
 
-def _own_of_snippets(context: CommandContext, snippet_id: int) -> Snippet:
+def _own_snippet(context: CommandContext, snippet_id: int) -> Snippet:
     snippet = context.state.snippets.get(snippet_id)
     if snippet is None or snippet.user_id != context.actor.id:
         raise NoSuchItem("saved snippet")

@@ -1,4 +1,4 @@
-"""Editing the content of messages, and showing link previews in them."""
+"""Editing messages, and adding link previews to them."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
@@ -16,27 +16,30 @@ from tertulia.state.messages import entries_of
 from tertulia.state.state import State
 
 GRACE_SECONDS: Final = 20
-"""Time to finish an edit that was begun within the limit."""
+"""Extra time, in seconds, for an edit that was begun within the time limit."""
 _BY_CONTENT: Final = ANY_MENTION | Flag.HAS_ALERT_WORD
 """Flags that follow from a message's content."""
 
 
 class LoadedMessage(Struct, frozen=True, kw_only=True):
-    """A message as of an entry of the log, read before the verb decides."""
+    """A message that was read before the verb decides, as of an entry of the log."""
 
     seq: int
     message: Message
     flags: Mapping[int, Flag] = {}
     """Sparse flags of all users on it."""
     read_by: Collection[int] = frozenset()
-    """Those of `may_be_unread` who had marked it as read."""
+    """The people in `may_be_unread` who have marked it as read."""
     has_widget: bool = False
     """Whether it's a poll, a to-do list, or a form."""
 
 
 def require_current(context: CommandContext, loaded: LoadedMessage, *more: object) -> Message:
-    """Return the message if the actor can read it. Raise Conflict if it, or one of the other items,
-    has changed since; NoSuchMessage if the actor can't read it."""
+    """Return the loaded message.
+
+    Raise Conflict if it, or one of the items in `more`, has changed since it was loaded;
+    NoSuchMessage if the actor can't read it.
+    """
     if context.state.recent_writes.since(loaded.seq, (*entries_of(loaded.message), *more)):
         raise Conflict
     require_readable(context, loaded.message)
@@ -52,11 +55,9 @@ def require_readable(context: CommandContext, message: Message) -> None:
 def edit(
     context: CommandContext, loaded: LoadedMessage, composed: sending.ComposedMessage
 ) -> Decision[tuple[int, ...]]:
-    """Change the content of the actor's own message. Return the files that it no longer links.
-
-    Raise Refused if the organization or its time limit doesn't allow it; WildcardNotAllowed;
-    Conflict.
-    """
+    """Change the content of the actor's message. Return the files that it no longer links. Raise
+    Refused if the organization or its time limit doesn't allow editing; WildcardNotAllowed;
+    Conflict."""
     message, state = require_current(context, loaded), context.state
     require_editable(context, message)
     permissions.require(not loaded.has_widget, "You can't edit polls, to-do lists, and forms.")
@@ -73,19 +74,19 @@ def edit(
     for user_id in state.alerts.alerted_by(content) & received:
         after[user_id] = after.get(user_id, Flag(0)) | Flag.HAS_ALERT_WORD
     linked = set(state.uploads.linked_by([message.id]))
-    claimed = attachments.claimed(
+    claimed = attachments.claimed_files(
         state, context.actor, content, composed.opened_attachments | linked
     )
     claimed_ids = {attachment.id for attachment in claimed}
     detached = tuple(sorted(linked - claimed_ids))
-    change = edited(
+    change = edit_change(
         state,
         loaded,
         msgspec.structs.replace(
             message,
             content=content,
             rendered=rendered.html,
-            has_link=rendered.has_link or bool(attachments.linked(state, content)),
+            has_link=rendered.has_link or bool(state.uploads.linked_files(content)),
             has_image=rendered.has_image,
             has_attachment=bool(claimed),
             is_me=rendered.is_me,
@@ -102,14 +103,14 @@ def edit(
     return Decision(detached, (change,))
 
 
-def edited(
+def edit_change(
     state: State, loaded: LoadedMessage, message: Message, after: Mapping[int, Flag]
 ) -> MessageEdited:
-    """Return the change that gives a message new content. `after` are the flags that follow from
-    it."""
+    """Return the change that sets a message's content. `after` are the flags that follow from the
+    new content."""
     before = {user_id: flag & _BY_CONTENT for user_id, flag in loaded.flags.items()}
-    mentioned = _gained(after, before)
-    unmentioned = _gained(before, after)
+    mentioned = _gained_flags(after, before)
+    unmentioned = _gained_flags(before, after)
     return MessageEdited(
         message=message,
         was_content=loaded.message.content,
@@ -138,7 +139,7 @@ def require_editable(context: CommandContext, message: Message) -> None:
 
 
 def receivers(state: State, message: Message) -> Iterable[int]:
-    """Return everyone the message was delivered to."""
+    """Return the accounts that the message was delivered to."""
     if message.channel_id is None:
         return state.directs[message.direct_id].members
     ever = state.subscriptions.of_channel[message.channel_id]
@@ -146,7 +147,7 @@ def receivers(state: State, message: Message) -> Iterable[int]:
 
 
 def may_be_unread(state: State, message: Message, flags: Mapping[int, Flag]) -> Iterable[int]:
-    """Return everyone for whom the message is unread unless they marked it as read."""
+    """Return the accounts for which the message is unread unless they marked it as read."""
     if message.channel_id is None:
         return state.directs[message.direct_id].members
     return (
@@ -160,23 +161,24 @@ def may_be_unread(state: State, message: Message, flags: Mapping[int, Flag]) -> 
     )
 
 
-def read_by(state: State, found: LoadedMessage) -> tuple[int, ...]:
-    """Return the people who have marked the message as read: by now, if that is in memory."""
-    message, loaded = found.message, state.unread.readers
+def read_by(state: State, target: LoadedMessage) -> tuple[int, ...]:
+    """Return the people who have marked the message as read, from memory if it's current there,
+    otherwise as loaded."""
+    message, loaded = target.message, state.unread.readers
     return tuple(
         sorted(
             user_id
-            for user_id in may_be_unread(state, message, found.flags)
+            for user_id in may_be_unread(state, message, target.flags)
             if (
                 message.id in loaded[user_id].read
                 if user_id in loaded
-                else user_id in found.read_by
+                else user_id in target.read_by
             )
         )
     )
 
 
-def _gained(these: Mapping[int, Flag], others: Mapping[int, Flag]) -> dict[int, Flag]:
+def _gained_flags(these: Mapping[int, Flag], others: Mapping[int, Flag]) -> dict[int, Flag]:
     """Return the flags in `these` that aren't in `others`."""
     flags = {user_id: flag & ~others.get(user_id, Flag(0)) for user_id, flag in these.items()}
     return {user_id: flag for user_id, flag in sorted(flags.items()) if flag}
@@ -196,11 +198,9 @@ def _with(
 def show_preview(
     context: CommandContext, pending: PendingPreview, loaded: LoadedMessage, rendered: Rendered
 ) -> Decision[None]:
-    """Show the message with its link previews, as the server. Do nothing if it no longer waits for
-    these previews, because it was edited or another node was faster.
-
-    Raise Conflict if the message has changed in another way.
-    """
+    """Add the link previews to the message, as the server. Do nothing if it no longer waits for
+    these previews, because it was edited or another node was faster. Raise Conflict if the message
+    has changed in another way."""
     state, message = context.state, loaded.message
     if state.pending_previews.get(message.id) != pending:
         return Decision(None)

@@ -1,4 +1,4 @@
-"""Marking messages as read or unread, and setting readers' flags."""
+"""Marking messages as read or unread, and setting flags."""
 
 from collections.abc import Sequence
 
@@ -32,7 +32,7 @@ class FlagUpdate(Struct, frozen=True, kw_only=True):
 
 
 def _is_new(context: CommandContext, known: KnownMessage) -> bool:
-    """Whether the actor has no record of the message yet."""
+    """Whether the actor doesn't have a record of the message yet."""
     return not (
         known.flags & Flag.RECORD or context.state.received(context.actor.id, known.message)
     )
@@ -49,7 +49,7 @@ def mark_read(context: CommandContext, messages: Sequence[KnownMessage]) -> Deci
 
 def mark_unread(context: CommandContext, messages: Sequence[KnownMessage]) -> Decision[FlagUpdate]:
     """Mark the messages as unread. Messages of archived channels, and of channels that the actor
-    isn't subscribed to, are ignored: they can't be unread."""
+    isn't subscribed to, can't be unread and are ignored."""
     state, actor = context.state, context.actor
     ignored: set[int] = set()
     unread: list[UnreadMessage] = []
@@ -91,7 +91,7 @@ def mark_unread(context: CommandContext, messages: Sequence[KnownMessage]) -> De
 def change(
     context: CommandContext, messages: Sequence[KnownMessage], flag: Flag, added: bool
 ) -> Decision[FlagUpdate]:
-    """Set or clear a sparse flag."""
+    """Set or clear a sparse flag on the messages."""
     changed = [known for known in messages if bool(known.flags & flag) is not added]
     if not changed:
         return Decision(FlagUpdate())
@@ -111,30 +111,30 @@ def change(
 
 # Marking all unread messages of a conversation, which must be loaded (`state.unread`).
 
-MAX_AT_ONCE = 50_000
-"""Messages that one change marks."""
+MAX_MARKED = 50_000
+"""The most messages that one change marks."""
 
 
 def mark_everything_read(context: CommandContext) -> Decision[bool]:
-    """Mark all unread messages as read, oldest first. Return whether none are left. Raise Conflict
-    if they aren't loaded."""
+    """Mark up to `MAX_MARKED` unread messages as read, newest first. Return whether none are left.
+    Raise Conflict if unread messages aren't loaded."""
     ids = _unread_ids(context)
-    is_all = len(ids) <= MAX_AT_ONCE
+    is_all = len(ids) <= MAX_MARKED
     change = MessagesRead(
-        user_id=context.actor.id, message_ids=tuple(ids[:MAX_AT_ONCE]), everything=is_all
+        user_id=context.actor.id, message_ids=tuple(ids[-MAX_MARKED:]), everything=is_all
     )
     return Decision(is_all, (change,))
 
 
 def mark_channel_read(context: CommandContext, channel_id: int) -> Decision[None]:
-    """Mark the channel's messages as read. Raise NoSuchChannel, Conflict."""
+    """Mark all messages of the channel as read. Raise NoSuchChannel, Conflict."""
     _visible(context, channel_id)
     return _read(context, _unread(context).channels.get(channel_id, ()))
 
 
 def mark_topic_read(context: CommandContext, channel_id: int, topic: str) -> Decision[None]:
-    """Mark a topic's messages as read. Raise NoSuchChannel, Conflict, or Refused for a topic that
-    the actor can't see."""
+    """Mark all messages of the topic as read. Raise NoSuchChannel, Conflict, or Refused for a topic
+    that the actor can't see."""
     _visible(context, channel_id)
     key = topic_key(topic)
     state = context.state
@@ -153,7 +153,7 @@ def mark_topic_read(context: CommandContext, channel_id: int, topic: str) -> Dec
 
 
 def mark_given_read(context: CommandContext, message_ids: Sequence[int]) -> Decision[None]:
-    """Mark those of the messages that are unread as read. Raise Conflict."""
+    """Mark these messages as read, except those that already are. Raise Conflict."""
     unread = _unread_ids(context)
     return _read(context, [m for m in message_ids if m in unread])
 

@@ -1,4 +1,4 @@
-"""What moving messages changes for their readers."""
+"""How moving messages affects their readers."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -28,25 +28,25 @@ from tertulia.model.ranges import (
 from tertulia.state.decision import CommandContext
 
 
-def moved_change(
+def move_change(
     context: CommandContext,
     move: TopicMove,
     loaded: LoadedMessage | None,
     excerpt: TopicExcerpt,
     moved: Sequence[TopicMessage],
 ) -> MessagesMoved:
-    """Return the change that moves these messages. `found` is the message by which it was
-    requested, if it's one of them."""
+    """Return the change that moves the messages in `moved`. `loaded` is the message that was named
+    in the request, if it's one of them."""
     state = context.state
     ids = tuple(line.id for line in moved)
     source, target = state.channels[move.channel_id], state.channels[move.new_channel_id]
     topic = move.new_topic
     gone = frozenset(ids)
     before = state.topics[(source.id, topic_key(move.topic))]
-    rest = topics.without(before, excerpt, gone)
+    rest = topics.topic_without(before, excerpt, gone)
     there = (target.id, topic_key(topic))
     same = there == (before.channel_id, before.key)
-    after = topics.joined(rest if same else state.topics.get(there), target.id, topic, ids)
+    after = topics.topic_with(rest if same else state.topics.get(there), target.id, topic, ids)
     kept = [after] if same or rest is None else [rest, after]
     firsts: dict[int, int | None] = {}
     marked_read: Groups = ()
@@ -56,10 +56,11 @@ def moved_change(
     new_to: Groups = ()
     arrivals: tuple[Arrival, ...] = ()
     if source.id != target.id:
-        firsts = {
-            source.id: topics.first_without(source, excerpt, gone),
-            target.id: min(i for i in (target.first_message_id, ids[0]) if i is not None),
-        }
+        first_left = topics.first_without(source, excerpt, gone)
+        if first_left != source.first_message_id:
+            firsts[source.id] = first_left
+        if target.first_message_id is None or ids[0] < target.first_message_id:
+            firsts[target.id] = ids[0]
         concerned = _Moved(ids)
         marked_read, recorded = _kept_unread(context, source, target, concerned, excerpt)
         lost = _losing(context, source, target, concerned, excerpt.holders)
@@ -102,7 +103,7 @@ def _flags_after(loaded: LoadedMessage, mentioned: Groups, ids: Sequence[int]) -
 
 
 class _Moved:
-    """The moved messages, and which of them are readable or unread for whom."""
+    """The moved messages, and which of them each user can read or has unread."""
 
     def __init__(self, ids: tuple[int, ...]) -> None:
         self.ids = ids
@@ -110,15 +111,15 @@ class _Moved:
         self._places: dict[Spans, Places] = {}
 
     def places(self, spans: Spans) -> Places:
-        """Return the positions of the spans' messages. Users with equal positions are handled
-        together."""
+        """Return the positions, among the moved messages, of those in the spans. Users with equal
+        positions are handled together."""
         place = self._places.get(spans)
         if place is None:
             place = self._places[spans] = places(self.ids, spans)
         return place
 
     def at(self, some: Places) -> BitMap:
-        """Return the IDs at these positions."""
+        """Return the message IDs at these positions."""
         return ids_at(self.ids, self.whole, some)
 
     def grouped(self, parts: Iterable[tuple[BitMap, Iterable[int]]]) -> Groups:
@@ -134,8 +135,8 @@ class _Moved:
 def _kept_unread(
     context: CommandContext, source: Channel, target: Channel, moved: _Moved, excerpt: TopicExcerpt
 ) -> tuple[Groups, Groups]:
-    """Return which messages to mark as read for subscribers of the new channel, so that the move
-    makes nothing unread; and which to record for them, so that they stay unread."""
+    """Return two groupings for subscribers of the new channel: messages to mark as read, so that
+    the move makes nothing unread; and messages to record for them, so that they stay unread."""
     state = context.state
     alike: dict[tuple[Places | None, Places, int, Places, Places], list[int]] = defaultdict(list)
     old = state.subscriptions.of_channel[source.id]
@@ -143,10 +144,10 @@ def _kept_unread(
     record_of = {u: number for number, (_, users) in enumerate(excerpt.records) for u in users}
     for user_id, there in state.subscriptions.of_channel[target.id].items():
         if there.is_active:
-            here = old.get(user_id)
+            subscription = old.get(user_id)
             was_new = None
-            if here is not None and here.is_active:
-                was_new = moved.places(((state.unread_since(here), None),))
+            if subscription is not None and subscription.is_active:
+                was_new = moved.places(((state.unread_since(subscription), None),))
             is_new = moved.places(((state.unread_since(there), None),))
             received = moved.places(there.spans)
             number = record_of.get(user_id, -1)
@@ -164,7 +165,7 @@ def _kept_unread(
         bitmap = before - then
         kept.append((bitmap if target.history_public else bitmap & moved.at(received), users))
     for recorded, holders in excerpt.records:
-        # Messages that are unread because of a record would be unread again when they subscribe.
+        # Messages that are unread because of a record would be unread again after subscribing.
         away = [user_id for user_id in holders if not state.is_subscribed(user_id, target.id)]
         if away:
             read.append((recorded & moved.whole, away))
@@ -174,8 +175,8 @@ def _kept_unread(
 def _losing(
     context: CommandContext, source: Channel, target: Channel, moved: _Moved, holders: Iterable[int]
 ) -> Groups:
-    """Return users who could read messages in the old channel but not in the new one, with the
-    messages."""
+    """Return the users who could read messages in the old channel but not in the new one, with
+    these messages."""
     state = context.state
     old, new = ChannelReaders(state, source), ChannelReaders(state, target)
     alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
@@ -192,8 +193,8 @@ def _losing(
 
 
 def _gaining(context: CommandContext, source: Channel, target: Channel, moved: _Moved) -> Groups:
-    """Return subscribers of the new channel who couldn't read messages in the old one, with the
-    messages."""
+    """Return the subscribers of the new channel who couldn't read messages in the old one, with
+    these messages."""
     state = context.state
     old, new = ChannelReaders(state, source), ChannelReaders(state, target)
     alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
@@ -212,13 +213,13 @@ def _gaining(context: CommandContext, source: Channel, target: Channel, moved: _
 
 
 def _open_to_members(channel: Channel) -> bool:
-    """Whether everyone but guests can read all of it."""
+    """Whether everyone except guests can read the channel's whole history."""
     return not channel.is_private and channel.history_public
 
 
 def _opens(source: Channel, target: Channel) -> bool:
-    """Whether people other than subscribers may gain access: queues of all public channels then
-    need the messages."""
+    """Whether people who aren't subscribed may gain access. If so, event queues for all public
+    channels need the messages."""
     return not target.is_private and not _open_to_members(source)
 
 
@@ -246,8 +247,8 @@ def _arrivals(
 def _mentioned(
     context: CommandContext, source: Channel, target: Channel, moved: _Moved, to_all: _Moved
 ) -> Groups:
-    """Return users whom a wildcard in the messages mentions: they received it in the old channel
-    and can read it in the new one."""
+    """Return the users whom a wildcard in the messages mentions: they received the message in the
+    old channel and can read it in the new one."""
     state = context.state
     alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
     if to_all.ids:

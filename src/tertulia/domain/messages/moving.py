@@ -14,7 +14,7 @@ from tertulia.domain.channels.topics import TopicExcerpt, TopicMessages
 from tertulia.domain.messages import bot_messages, editing, sending
 from tertulia.domain.messages.bot_messages import Render
 from tertulia.domain.messages.editing import LoadedMessage, require_current
-from tertulia.domain.messages.move_effects import moved_change
+from tertulia.domain.messages.move_effects import move_change
 from tertulia.domain.messages.sending import ComposedMessage
 from tertulia.model.changes import (
     AnyChange,
@@ -37,7 +37,7 @@ from tertulia.state.state import State
 
 
 class Move(Struct, frozen=True, kw_only=True):
-    """The requested move. None leaves the topic or channel as it is."""
+    """A request to move messages. None keeps the topic or channel."""
 
     topic: str | None = None
     channel_id: int | None = None
@@ -49,40 +49,40 @@ class Move(Struct, frozen=True, kw_only=True):
 
 
 BATCH = 400
-"""Messages that one entry of the log moves at most, unless it renames their topic. A move to
-another channel in batches moves up to twice as many."""
+"""The most messages that one entry of the log moves, unless it renames their topic. A move to
+another channel in batches moves up to twice as many per entry."""
 _LEAST_BATCH = 50
 
 
 def batch_size(most: int, renames: int) -> int:
-    """Return how many messages of a topic that was renamed so often may move at a time, `most` if
-    it never was: their histories are written with them."""
+    """Return how many messages of a topic that was renamed `renames` times can move in one batch:
+    `most` if it never was. Their histories are written with them."""
     return max(5 * most // (5 + renames), _LEAST_BATCH)
 
 
 class MovePlan(Struct, frozen=True):
-    """A move that is allowed."""
+    """A checked move."""
 
     source: Channel
     target: Channel
     topic: str
-    """The name of the topic that they move to."""
+    """The new topic's name."""
     ids: BitMap
     is_whole: bool
-    """Whether they are all messages of their topic."""
+    """Whether the move includes all messages of the topic."""
     renames: bool
-    """Whether the topic gets a name that no other topic has."""
+    """Whether the topic is renamed: moved as a whole to a name that no other topic has."""
     joins: bool
     """Whether the new topic already has messages."""
     batch: int
-    """How many messages may move at a time."""
+    """The most messages that can move in one batch."""
 
 
 def plan_move(
     context: CommandContext, loaded: LoadedMessage, excerpt: TopicExcerpt, request: Move
 ) -> MovePlan:
-    """Check the move and return its plan. Needs only the IDs of the topic's messages. Raise as
-    `move`."""
+    """Check the move and return its plan. Only the IDs of the topic's messages have to be loaded.
+    Raise as `move`."""
     message = require_current(context, loaded, loaded.message.conversation)
     if message.channel_id is None:
         raise Refused("Direct messages don't have a topic and can't be moved.")
@@ -103,8 +103,8 @@ def plan_move(
             ids -= BitMap(range(message.id))
     resolves = target.id == source.id and topics.toggles_resolution(message.topic, topic)
     _check_rights(context, source, target, topic, resolves=resolves)
-    here, there = (source.id, topic_key(message.topic)), (target.id, topic_key(topic))
-    is_whole = len(ids) == state.topics[here].message_count
+    origin, there = (source.id, topic_key(message.topic)), (target.id, topic_key(topic))
+    is_whole = len(ids) == state.topics[origin].message_count
     if not resolves:
         _check_age(context, message, topic_before, ids, is_between=source.id != target.id)
     return MovePlan(
@@ -115,7 +115,7 @@ def plan_move(
         is_whole=is_whole,
         renames=is_whole
         and source.id == target.id
-        and (here == there or there not in state.topics),
+        and (origin == there or there not in state.topics),
         joins=there in state.topics,
         batch=batch_size(BATCH, 0 if topic_before is None else topic_before.renames),
     )
@@ -128,27 +128,27 @@ def move(
     request: Move,
     render: Render,
 ) -> Decision[int | None]:
-    """Move the message, and others of its topic with it. Return None, or the ID of a `TopicMove` if
-    `move_batch` must move the messages in several batches. Permissions are checked now for all of
-    them.
+    """Move the message, and other messages of its topic as requested. Permissions are checked now
+    for all of them. Return None, or the ID of a `TopicMove` whose messages `move_batch` must move.
 
-    `excerpt` has all messages of the topic if more than one may move; and what `preconditions`
-    reads about them, if they fit one batch and the topic isn't renamed. Raise Refused,
+    `excerpt` has all messages of the topic if more than one may move. If they fit one batch and the
+    topic isn't renamed, it also has what `preconditions` reads about them. Raise Refused,
     TooOldToMove, NoSuchChannel, or Conflict.
     """
     plan = plan_move(context, loaded, excerpt, request)
     state, message = context.state, loaded.message
     if plan.renames:
-        change = _renamed(context, loaded, plan, request)
-    elif (known := _under_way(state, message, plan, request)) is not None:
+        change = _rename_change(context, loaded, plan, request)
+    elif (known := _running_move(state, message, plan, request)) is not None:
         return Decision(known)
     elif len(plan.ids) > plan.batch:
-        return _begun(context, message, plan, request)
+        return _begin(context, message, plan, request)
     else:
         lines = [line for line in excerpt.lines if line.id in plan.ids]
-        if len(lines) != len(plan.ids):
+        is_first_gone = state.recent_writes.since(loaded.seq, [excerpt.first_elsewhere])
+        if len(lines) != len(plan.ids) or is_first_gone:
             raise Conflict
-        change = moved_change(
+        change = move_change(
             context,
             TopicMove(
                 **_place(message, plan, request),
@@ -162,7 +162,7 @@ def move(
             excerpt,
             lines,
         )
-    messages = bot_messages.messages_moved(
+    messages = bot_messages.move_messages(
         state,
         context.actor,
         change,
@@ -173,8 +173,8 @@ def move(
     )
     changes: list[AnyChange] = [
         change,
-        *topics.after_moving(context, change, joins=plan.joins),
-        *bot_messages.post(context, messages, render),
+        *topics.moving_visibility_changes(context, change, joins=plan.joins),
+        *bot_messages.posting_changes(context, messages, render),
     ]
     return Decision(None, changes)
 
@@ -193,22 +193,22 @@ def _place(message: Message, plan: MovePlan, request: Move) -> dict[str, Any]:
     }
 
 
-def _under_way(state: State, message: Message, plan: MovePlan, request: Move) -> int | None:
-    """Return the ID of the unfinished move that the same request began earlier, if any."""
-    place = _place(message, plan, request)
-    there = [place[name] for name in _SAME]
+def _running_move(state: State, message: Message, plan: MovePlan, request: Move) -> int | None:
+    """Return the ID of the unfinished move that an equal request began, if any."""
+    fields = _place(message, plan, request)
+    there = [fields[name] for name in _SAME]
     for known in state.topic_moves:
         if [getattr(known, name) for name in _SAME] == there and known.last_id >= plan.ids.max():
             return known.id
     return None
 
 
-def _begun(
+def _begin(
     context: CommandContext, message: Message, plan: MovePlan, request: Move
 ) -> Decision[int | None]:
-    """Begin a move in batches."""
+    """Begin a move that takes several batches."""
     state = context.state
-    place = _place(message, plan, request)
+    fields = _place(message, plan, request)
     spans = channel_access.readable_spans(state, context.actor, plan.source)
     first, last = plan.ids.min(), plan.ids.max()
     ranges = tuple(
@@ -217,7 +217,7 @@ def _begun(
         if after < last and (until is None or until >= first)
     )
     started = TopicMove(
-        **place,
+        **fields,
         id=state.topic_moves.next_id(),
         user_id=context.actor.id,
         ranges=ranges,
@@ -228,7 +228,7 @@ def _begun(
 
 
 _SAME: Final = ("channel_id", "topic", "new_channel_id", "new_topic", "propagation")
-"""Fields in which two requests for the same move are equal."""
+"""The fields that are equal in two requests for the same move."""
 
 
 class MoveBatch(Struct, frozen=True, kw_only=True):
@@ -237,32 +237,32 @@ class MoveBatch(Struct, frozen=True, kw_only=True):
     move: TopicMove
     seq: int
     found: LoadedMessage | None
-    """The message by which the move was requested, if it's among them."""
+    """The message that was named in the request for the move, if it's among them."""
     excerpt: TopicExcerpt
     ids: Sequence[int]
     is_last: bool
 
 
 def move_batch(context: CommandContext, piece: MoveBatch, render: Render) -> Decision[bool]:
-    """Move the next messages of a move. Return whether more are left. Raise Conflict."""
+    """Move a batch of messages. Return whether more are left. Raise Conflict."""
     state, move = context.state, piece.move
     if state.topic_moves.get(move.id) is None:
         return Decision(False)
-    place = (move.channel_id, topic_key(move.topic))
+    old_topic = (move.channel_id, topic_key(move.topic))
     excerpt = piece.excerpt
     read = (*piece.ids, *(line.id for line in excerpt.lines), excerpt.first_elsewhere)
-    # New messages in the topic aren't moved, and must not delay the move.
+    # New messages in the topic don't move, and must not delay the move.
     if state.topic_moves[move.id] != move or state.recent_writes.since(
-        piece.seq, (renaming(*place), moving(*place), *read)
+        piece.seq, (renaming(*old_topic), moving(*old_topic), *read)
     ):
         raise Conflict
     changes: list[AnyChange] = []
     ids = frozenset(piece.ids)
     if ids:
         lines = [line for line in excerpt.lines if line.id in ids]
-        change = moved_change(context, move, piece.found, excerpt, lines)
-        changes = [change, *topics.after_moving(context, change, joins=move.joins)]
-    # If the messages stay in the topic, only the ranges say which are left.
+        change = move_change(context, move, piece.found, excerpt, lines)
+        changes = [change, *topics.moving_visibility_changes(context, change, joins=move.joins)]
+    # If the topic keeps other messages, only the ranges say which are left to move.
     left = move.before(piece.ids[0]) if move.respells and ids else move.ranges
     is_last = piece.is_last or not left
     after = msgspec.structs.replace(move, ranges=left, has_begun=move.has_begun or bool(ids))
@@ -271,7 +271,7 @@ def move_batch(context: CommandContext, piece: MoveBatch, render: Render) -> Dec
     if is_last:
         changes.append(TopicMoveEnded(move_id=move.id))
         user = state.users[move.user_id]
-        messages = bot_messages.messages_moved(
+        messages = bot_messages.move_messages(
             state,
             user,
             move,
@@ -282,7 +282,7 @@ def move_batch(context: CommandContext, piece: MoveBatch, render: Render) -> Dec
         )
         # The move must end even if the channel no longer accepts messages.
         with contextlib.suppress(Refused):
-            changes += bot_messages.post(context, messages, render)
+            changes += bot_messages.posting_changes(context, messages, render)
     return Decision(not is_last, changes)
 
 
@@ -294,11 +294,9 @@ def edit_and_move(
     request: Move,
     render: Render,
 ) -> Decision[tuple[tuple[int, ...], int | None]]:
-    """Edit a message and move it: both or neither. Return the files that it no longer links, and
-    the result of `move`.
-
-    A topic that the message already has is no move. Raise as `editing.edit` and `move`.
-    """
+    """Edit a message and move it, both or neither. Return the files that it no longer links, and
+    the result of `move`. A topic that the message already has doesn't count as a move. Raise as
+    `editing.edit` and `move`."""
     edited = editing.edit(context, loaded, composed)
     if request.channel_id is None and request.topic is not None:
         name = names.topic_name(request.topic)
@@ -357,8 +355,8 @@ def _check_rights(
 
 
 def age_limit(context: CommandContext, *, is_between: bool) -> int | None:
-    """Return after how many seconds the actor can't move a message within its channel, or between
-    channels. None: no limit."""
+    """Return the age in seconds after which the actor can't move a message within its channel, or
+    between channels; None for no limit."""
     realm = context.state.realm
     if permissions.is_moderator(context.state, context.actor):
         return None
@@ -395,7 +393,7 @@ def _check_age(
         )
 
 
-def _renamed(
+def _rename_change(
     context: CommandContext, loaded: LoadedMessage, plan: MovePlan, request: Move
 ) -> MessagesMoved:
     """Return the change that renames a topic with all of its messages."""

@@ -1,7 +1,5 @@
-"""Compiling the narrow terms of a client to conditions.
-
-Operators have their current names here; `wire` translates older ones.
-"""
+"""Compiling a client's narrow terms to conditions. Operators have their current names here; `wire`
+translates older names."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -29,10 +27,10 @@ from tertulia.state.state import State
 
 RESOLVED_PREFIX = "✔ "
 _LISTED = 500
-"""If more topics than this are resolved, test the prefix instead of listing them."""
+"""If more topics than this are resolved, the condition tests the prefix instead of listing them."""
 _ID = re.compile(r"[0-9]{1,16}")
 MAX_PHRASES = 100
-"""Words and phrases in all search terms of one narrow."""
+"""The most words and phrases in all search terms of a narrow."""
 
 
 class NarrowTerm(Struct, frozen=True):
@@ -45,7 +43,7 @@ _OF_ONESELF = frozenset({"in", "dm", "dm-including", "group-dm-with"})
 
 
 def needs_account(term: NarrowTerm) -> bool:
-    """Whether the term is about its reader, for example about their stars or unread messages."""
+    """Whether the term depends on its reader, as terms about stars or unread messages do."""
     return term.operator in _OF_ONESELF or (term.operator == "is" and term.operand != "resolved")
 
 
@@ -70,7 +68,7 @@ def terms_of(reader: NarrowReader, asked: Sequence[NarrowTerm]) -> tuple[Term, .
 
 
 def _with_conversation(reader: NarrowReader, asked: Sequence[NarrowTerm]) -> list[NarrowTerm]:
-    """Replace `with` by the conversation that its message is in now."""
+    """Replace a `with` term by terms for the conversation that its message is in now."""
     if not any(term.operator == "with" for term in asked):
         return list(asked)
     message = reader.conversation
@@ -105,8 +103,8 @@ def _text(term: NarrowTerm) -> str:
 
 
 def message_id_of(term: NarrowTerm) -> int | None:
-    """Return the message ID that is the term's operand, as a number or digits; None for anything
-    else."""
+    """Return the message ID in the term's operand, given as a number or digits; None for other
+    operands."""
     operand = term.operand
     if isinstance(operand, str) and _ID.fullmatch(operand):
         operand = int(operand)
@@ -245,7 +243,7 @@ def _is(reader: NarrowReader, term: NarrowTerm) -> list[Term]:
 
 
 def _resolved(state: State) -> Condition:
-    """Return the condition for resolved topics: a list if they are few."""
+    """Return the condition for resolved topics: a list if there are few."""
     prefix = topic_key(RESOLVED_PREFIX)
     topics = frozenset(
         (topic.channel_id, topic.key) for topic in state.topics if topic.key.startswith(prefix)
@@ -261,7 +259,7 @@ def _muted_channels(reader: NarrowReader) -> frozenset[int]:
 
 
 def _topics_with(reader: NarrowReader, *settings: Visibility) -> frozenset[tuple[int, str]]:
-    """Return the topics that the reader gave one of these visibilities."""
+    """Return the topics for which the reader chose one of these visibility policies."""
     user_topics = () if reader.user is None else reader.state.user_topics.of_user[reader.user.id]
     return frozenset(
         (topic.channel_id, topic.key) for topic in user_topics if topic.visibility in settings
@@ -282,7 +280,7 @@ def _unless_muted(reader: NarrowReader) -> list[Term]:
 
 
 def without_muted(reader: NarrowReader, terms: Sequence[Term]) -> list[Term]:
-    """Return terms that leave out muted channels and topics, unless the narrow names them."""
+    """Return terms that exclude muted channels and topics, except those that the narrow names."""
     named = any(
         isinstance(term.condition, narrow.InChannels) and not term.negated for term in terms
     )

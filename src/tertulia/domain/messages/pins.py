@@ -14,8 +14,8 @@ from tertulia.state.state import State
 
 
 def readable_pins(state: State, user: User | None, channel_id: int) -> Sequence[Pin]:
-    """The channel's pins that the user (None: a spectator) can read, newest first. Raise Refused
-    if the user can't read the channel."""
+    """Return the channel's pins that the user (None: a spectator) can read, newest first. Raise
+    Refused if the user can't read the channel."""
     channel = channel_access.readable_channel(state, user, channel_id)
     pins = state.pins.newest_first(channel.id)
     if user is None:
@@ -26,11 +26,9 @@ def readable_pins(state: State, user: User | None, channel_id: int) -> Sequence[
 
 
 def pin(context: CommandContext, loaded: LoadedMessage) -> Decision[None]:
-    """Pin the message for everyone who can read it, unless it's pinned already.
-
-    Raise NoSuchMessage, Conflict, Refused without permission, for direct messages, and if the
-    channel has `MAX_PINS`.
-    """
+    """Pin the message for everyone who can read it, unless it's already pinned. Raise
+    NoSuchMessage, Conflict; Refused without permission, for direct messages, and if the channel has
+    `MAX_PINS` pins."""
     state, actor = context.state, context.actor
     message = require_current(context, loaded)
     if message.channel_id is None:

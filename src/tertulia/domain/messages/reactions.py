@@ -13,18 +13,19 @@ from tertulia.model.messages import Flag, Message, place_of
 from tertulia.model.reactions import Emoji, EmojiKind, Reaction
 from tertulia.state.decision import CommandContext, Decision
 
-MAX_EMOJI: Final = 100
-"""Different emoji on one message."""
-MAX_REACTIONS: Final = 50
-"""Reactions of one account to one message."""
-MAX_UNDER_WAY: Final = 50
-"""Reactions to one message that may be decided concurrently: this close to `MAX_EMOJI`, they are
-decided one after the other."""
+MAX_DISTINCT_EMOJI: Final = 100
+"""The most different emoji on one message."""
+MAX_REACTIONS_PER_USER: Final = 50
+"""The most reactions of one account to one message."""
+CONCURRENT_REACTIONS: Final = 50
+"""The most reactions to one message that are added concurrently. If a message has room for fewer
+than this many different emoji, they are added one after the other, so that they don't exceed the
+limit."""
 
 
 class ReactedMessage(Struct, frozen=True, kw_only=True):
-    """A message as of the log's entry `seq`, with the actor's flags, its reactions, and users who
-    have a record of it although it wasn't delivered to them."""
+    """A message as of the log's entry `seq`, with the actor's flags, its reactions, and the users
+    who have a record of it although it wasn't delivered to them."""
 
     seq: int
     message: Message
@@ -34,8 +35,8 @@ class ReactedMessage(Struct, frozen=True, kw_only=True):
 
 
 class RequestedEmoji(Struct, frozen=True, kw_only=True):
-    """The emoji of a request. `neutral` means that the request uses the neutral name of its
-    kind."""
+    """The emoji that a request names. `neutral` means that the request uses the neutral name of the
+    emoji's kind."""
 
     name: str | None = None
     code: str | None = None
@@ -55,14 +56,15 @@ def react(context: CommandContext, on: ReactedMessage, wanted: RequestedEmoji) -
     if present is not None:
         chosen = Emoji(kind=present.kind, code=present.code, name=present.name)
     else:
-        chosen = emoji.chosen(state, wanted.name or "", wanted.code, wanted.kind)
+        chosen = emoji.find_emoji(state, wanted.name or "", wanted.code, wanted.kind)
         _check_emoji(context, on)
     reactions = [reaction for reaction in on.reactions if reaction.user_id == actor.id]
     if any((reaction.kind, reaction.code) == (chosen.kind, chosen.code) for reaction in reactions):
         raise ReactionExists
-    if len(reactions) >= MAX_REACTIONS:
+    if len(reactions) >= MAX_REACTIONS_PER_USER:
         raise Refused(
-            f"You can add at most {MAX_REACTIONS} reactions to a message. Remove one first."
+            f"You can add at most {MAX_REACTIONS_PER_USER} reactions to a message. "
+            "Remove one first."
         )
     added = Reaction(
         message_id=on.message.id,
@@ -82,11 +84,12 @@ def react(context: CommandContext, on: ReactedMessage, wanted: RequestedEmoji) -
 def _check_emoji(context: CommandContext, on: ReactedMessage) -> None:
     """Raise Refused for one more emoji if the message has too many."""
     present = len({(reaction.kind, reaction.code) for reaction in on.reactions})
-    if present >= MAX_EMOJI:
+    if present >= MAX_DISTINCT_EMOJI:
         raise Refused(
-            f"A message can have at most {MAX_EMOJI} different emoji. Use one that it already has."
+            f"A message can have at most {MAX_DISTINCT_EMOJI} different emoji. "
+            "Use one that it already has."
         )
-    if present + MAX_UNDER_WAY >= MAX_EMOJI and context.state.recent_writes.since(
+    if present + CONCURRENT_REACTIONS >= MAX_DISTINCT_EMOJI and context.state.recent_writes.since(
         on.seq, [("reactions", on.message.id)]
     ):
         raise Conflict
@@ -95,11 +98,11 @@ def _check_emoji(context: CommandContext, on: ReactedMessage) -> None:
 def _existing(
     context: CommandContext, on: ReactedMessage, wanted: RequestedEmoji
 ) -> Reaction | None:
-    """Return anyone's reaction with the same emoji."""
+    """Return a reaction with the same emoji, by anyone."""
     code, kind = wanted.code, wanted.kind
     if code is None:
         try:
-            result = emoji.chosen(context.state, wanted.name or "", kind=kind)
+            result = emoji.find_emoji(context.state, wanted.name or "", kind=kind)
         except Refused:
             return None
         code, kind = result.code, result.kind
@@ -134,15 +137,15 @@ def take_back(
 def _own(
     context: CommandContext, reactions: Sequence[Reaction], wanted: RequestedEmoji
 ) -> Reaction | None:
-    """Return the requested one of the actor's reactions. A name that was right at the time still
-    is."""
+    """Return the actor's reaction that matches the request, by a current name or the name that the
+    reaction has."""
     of_kind = [reaction for reaction in reactions if wanted.kind in {None, reaction.kind}]
     if wanted.code is not None:
         return next((reaction for reaction in of_kind if reaction.code == wanted.code), None)
     named = next((reaction for reaction in of_kind if reaction.name == wanted.name), None)
     if named is not None:
         return named
-    result = emoji.chosen(context.state, wanted.name or "", kind=wanted.kind)
+    result = emoji.find_emoji(context.state, wanted.name or "", kind=wanted.kind)
     return next(
         (
             reaction

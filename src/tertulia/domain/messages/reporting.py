@@ -13,20 +13,18 @@ from tertulia.texts import Texts
 
 MAX_DESCRIPTION: Final = 1000
 MAX_QUOTED: Final = 8000
-"""Characters of the message that a report quotes."""
+"""The most characters of the reported message that are quoted."""
 OTHER: Final = "other"
 KINDS: Final = ("spam", "harassment", "inappropriate", "norms", OTHER)
-"""Reasons for a report."""
+"""The reasons for a report."""
 
 
 def report(
     context: CommandContext, render: Render, message: Message | None, kind: str, description: str
 ) -> Decision[None]:
-    """Report the message to the moderators, in their channel (`kind`: one of `KINDS`).
-
-    Raise NoSuchMessage if the actor can't read it; Refused if the organization has no such channel,
-    and for a description that is too long or missing.
-    """
+    """Report the message to the moderators, in their channel. `kind` is one of `KINDS`. Raise
+    NoSuchMessage if the actor can't read it; Refused if the organization has no such channel, and
+    for a description that is too long or missing."""
     state, actor = context.state, context.actor
     channel = state.channels.get(state.realm.moderation_request_channel_id)
     if channel is None or channel.is_archived:
@@ -41,19 +39,19 @@ def report(
     if message is None or not channel_access.reads_message(state, actor, message):
         raise NoSuchMessage
     author = state.users[message.sender_id]
-    reporter, reported = bot_messages.person(actor), bot_messages.person(author)
-    words = bot_messages.words_of(state)
+    reporter, reported = bot_messages.silent_mention(actor), bot_messages.silent_mention(author)
+    words = bot_messages.texts_for(state)
     place = _called(state, words, message)
     text = words("reported", reporter=reporter, place=place, author=reported)
     text += f"\n\n**{words.texts['report_kinds'][kind]}**"
     if description:
-        text += f"\n{bot_messages.quoted(description, 'quote')}"
+        text += f"\n{bot_messages.fenced_block(description, 'quote')}"
     content = message.content
     if len(content) > MAX_QUOTED:
         content = content[:MAX_QUOTED] + "…"
-    text += f"\n\n{words('reported_message')}\n{bot_messages.quoted(content, 'spoiler')}"
-    bot_message = bot_messages.in_channel(state, channel, text, _topic(author.full_name))
-    return Decision(None, tuple(bot_messages.post(context, [bot_message], render)))
+    text += f"\n\n{words('reported_message')}\n{bot_messages.fenced_block(content, 'spoiler')}"
+    bot_message = bot_messages.channel_message(state, channel, text, _topic(author.full_name))
+    return Decision(None, tuple(bot_messages.posting_changes(context, [bot_message], render)))
 
 
 def _topic(name: str) -> str:

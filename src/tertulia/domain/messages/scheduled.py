@@ -1,8 +1,5 @@
-"""Scheduled messages and reminders.
-
-A scheduled message must be one that its author could send now. It's sent with the permissions that
-they have when it's due.
-"""
+"""Scheduled messages and reminders. A message can be scheduled if its author could send it now.
+When it's due, it's sent with the author's permissions at that time."""
 
 from collections.abc import Iterable
 
@@ -31,19 +28,16 @@ from tertulia.texts import Texts
 MAX_SCHEDULED = 1000
 """Per author."""
 MAX_TEXT = 4_000_000
-"""Characters of content and HTML of one person's scheduled messages, and of their reminders: every
-node keeps them in memory."""
+"""The most characters in the content and HTML of one person's scheduled messages, and of their
+reminders, which every node keeps in memory."""
 
 
 def schedule(
     context: CommandContext, draft: sending.MessageDraft, deliver_at: int, key_id: int | None
 ) -> Decision[int]:
-    """Schedule the message for that time (UNIX seconds). Return the scheduled message's ID.
-
-    `key_id` is the access key that it is sent with; None for the whole account.
-
-    Raise Refused for past times and too many messages, and as `sending.send`.
-    """
+    """Schedule the message for `deliver_at` (UNIX seconds). Return the scheduled message's ID.
+    `key_id` is the access key that it's sent with, or None for the account's full access. Raise
+    Refused for past times and too many messages, and as `sending.send`."""
     state, actor = context.state, context.actor
     require_future(context, deliver_at)
     if state.scheduled_messages.of_user.count(actor.id) >= MAX_SCHEDULED:
@@ -61,13 +55,13 @@ def change(
     deliver_at: int | None,
     key_id: int | None,
 ) -> Decision[bool]:
-    """Replace the message, which is then sent with the access key `key_id`, or its time; None keeps
-    it.
+    """Replace the message, which is then sent with the access key `key_id`, or its time. None keeps
+    the current one. Return False, and change nothing, if the message is no longer equal to
+    `before`, which `draft` was made from.
 
-    `before` is what `draft` was made from: return False if it has changed since. A message that
-    couldn't be sent needs a new time. Raise NoSuchItem, or Refused as `schedule`.
+    A message that couldn't be sent needs a new time. Raise NoSuchItem, or Refused as `schedule`.
     """
-    if own(context.state, context.actor, before.id) != before:
+    if own_message(context.state, context.actor, before.id) != before:
         return Decision(False)
     if deliver_at is not None:
         require_future(context, deliver_at)
@@ -75,7 +69,7 @@ def change(
         raise Refused(
             "This message couldn't be sent at the scheduled time. Schedule it for a new time."
         )
-    # Rescheduled by the whole account, it no longer depends on a key.
+    # Rescheduled with full access, it no longer depends on a key.
     sent_with = None if key_id is None else before.key_id
     after = msgspec.structs.replace(
         before, deliver_at=deliver_at or before.deliver_at, key_id=sent_with
@@ -89,11 +83,11 @@ def change(
 
 def delete(context: CommandContext, scheduled_id: int) -> Decision[None]:
     """Delete a scheduled message. Raise NoSuchItem."""
-    scheduled = own(context.state, context.actor, scheduled_id)
-    return Decision(None, (_removed(scheduled),))
+    scheduled = own_message(context.state, context.actor, scheduled_id)
+    return Decision(None, (_removal_change(scheduled),))
 
 
-def own(state: State, user: User, scheduled_id: int) -> ScheduledMessage:
+def own_message(state: State, user: User, scheduled_id: int) -> ScheduledMessage:
     """Return the user's scheduled message. Raise NoSuchItem."""
     scheduled = state.scheduled_messages.get(scheduled_id)
     if scheduled is None or scheduled.user_id != user.id or not user.reaches(scheduled.channel_id):
@@ -101,8 +95,8 @@ def own(state: State, user: User, scheduled_id: int) -> ScheduledMessage:
     return scheduled
 
 
-def of_user(state: State, user: User) -> list[ScheduledMessage]:
-    """Return a user's scheduled messages in the order of their times."""
+def scheduled_of(state: State, user: User) -> list[ScheduledMessage]:
+    """Return a user's scheduled messages in chronological order."""
     reached = [
         scheduled
         for scheduled in state.scheduled_messages.of_user[user.id]
@@ -112,8 +106,8 @@ def of_user(state: State, user: User) -> list[ScheduledMessage]:
 
 
 def author(state: State, scheduled: ScheduledMessage) -> User:
-    """Return the message's author, within the reach of the access key that scheduled it. Raise
-    Refused if the key ended."""
+    """Return the message's author, restricted to the reach of the access key that scheduled it.
+    Raise Refused if the key was revoked."""
     user = state.users[scheduled.user_id]
     if scheduled.key_id is None:
         return user
@@ -135,8 +129,8 @@ def deliver(
     scheduled: ScheduledMessage,
     draft: sending.MessageDraft,
 ) -> Decision[None]:
-    """Send a message that is due, from its `draft`. If that is refused, it fails and its author
-    gets a message. If it was changed or deleted in the meantime, do nothing."""
+    """Send a message that is due, as `draft`. If it's refused, it stays as failed and its author
+    gets a message. Do nothing if it was changed or deleted in the meantime."""
     if context.state.scheduled_messages.get(scheduled.id) != scheduled:
         return Decision(None)
     try:
@@ -145,29 +139,29 @@ def deliver(
         as_author = msgspec.structs.replace(context, actor_id=writer.id, reach=writer.reach)
         sent = sending.send(as_author, draft)
     except Refused as refusal:
-        return Decision(None, _failed(context, render, scheduled, str(refusal)))
-    return Decision(None, (*sent.changes, _removed(scheduled)))
+        return Decision(None, _failure_changes(context, render, scheduled, str(refusal)))
+    return Decision(None, (*sent.changes, _removal_change(scheduled)))
 
 
 def send_now(
     context: CommandContext, scheduled: ScheduledMessage, draft: sending.MessageDraft
 ) -> Decision[sending.Sent | None]:
-    """Send the actor's own message before its time, from its `draft`. Return None if it has changed
-    in the meantime. Raise NoSuchItem, or Refused as `sending.send`: it stays scheduled then."""
-    if own(context.state, context.actor, scheduled.id) != scheduled:
+    """Send the actor's scheduled message now, as `draft`. Return None if it has changed in the
+    meantime. Raise NoSuchItem, or Refused as `sending.send`; then it stays scheduled."""
+    if own_message(context.state, context.actor, scheduled.id) != scheduled:
         return Decision(None)
     sent = sending.send(context, draft)
-    return Decision(sent.result, (*sent.changes, _removed(scheduled)))
+    return Decision(sent.result, (*sent.changes, _removal_change(scheduled)))
 
 
 def give_up(
     context: CommandContext, render: Render, scheduled: ScheduledMessage, reason: str
 ) -> Decision[None]:
-    """Let the message fail for that reason, and send its author a message. Do nothing if it was
+    """Mark the message as failed for this reason, and notify its author. Do nothing if it was
     changed or deleted in the meantime."""
     if context.state.scheduled_messages.get(scheduled.id) != scheduled:
         return Decision(None)
-    return Decision(None, _failed(context, render, scheduled, reason))
+    return Decision(None, _failure_changes(context, render, scheduled, reason))
 
 
 def require_future(context: CommandContext, deliver_at: int) -> None:
@@ -178,7 +172,7 @@ def require_future(context: CommandContext, deliver_at: int) -> None:
 def require_text_room(
     kept: Iterable[ScheduledMessage | Reminder], added: ScheduledMessage | Reminder
 ) -> None:
-    """Raise Refused if a person's scheduled messages, or reminders, become too large."""
+    """Raise Refused if a person's scheduled messages, or reminders, would become too large."""
     size = sum(len(item.content) + len(item.rendered) for item in kept if item.id != added.id)
     if size + len(added.content) + len(added.rendered) > MAX_TEXT:
         raise Refused(
@@ -187,15 +181,17 @@ def require_text_room(
         )
 
 
-def _failed(
+def _failure_changes(
     context: CommandContext, render: Render, scheduled: ScheduledMessage, reason: str
 ) -> list[AnyChange]:
     failed = msgspec.structs.replace(scheduled, failed=True)
     changes: list[AnyChange] = [ScheduledMessageChanged(user_id=scheduled.user_id, message=failed)]
     if context.state.users[scheduled.user_id].is_active:
-        words = bot_messages.words_of(context.state, scheduled.user_id)
-        text = f"{words('not_sent')}\n{bot_messages.quoted(reason)}\n{words('still_scheduled')}"
-        changes += bot_messages.post(
+        words = bot_messages.texts_for(context.state, scheduled.user_id)
+        text = (
+            f"{words('not_sent')}\n{bot_messages.fenced_block(reason)}\n{words('still_scheduled')}"
+        )
+        changes += bot_messages.posting_changes(
             context, [bot_messages.to_user(scheduled.user_id, text)], render
         )
     return changes
@@ -208,9 +204,10 @@ def _as_scheduled(
     deliver_at: int,
     key_id: int | None,
 ) -> ScheduledMessage:
-    """Return the message as it would be sent now. Raise as `sending.send`."""
+    """Return the scheduled message that sending the draft now would correspond to. Raise as
+    `sending.send`."""
     actor = context.actor
-    (would_be,) = sending.deliver([(context, draft)])
+    (would_be,) = sending.sending_changes([(context, draft)])
     message = would_be.message
     others: tuple[int, ...] = ()
     if message.channel_id is None:
@@ -232,14 +229,14 @@ def _as_scheduled(
     )
 
 
-def _removed(scheduled: ScheduledMessage) -> ScheduledMessageRemoved:
+def _removal_change(scheduled: ScheduledMessage) -> ScheduledMessageRemoved:
     return ScheduledMessageRemoved(user_id=scheduled.user_id, scheduled_id=scheduled.id)
 
 
 MAX_REMINDERS = 1000
 """Per account."""
 MAX_QUOTED = 8000
-"""Characters of the message that a reminder quotes."""
+"""The most characters of the message that a reminder quotes."""
 
 
 def set_reminder(
@@ -250,10 +247,11 @@ def set_reminder(
     deliver_at: int,
     note: str,
 ) -> Decision[int]:
-    """Remind the actor of the message at that time (UNIX seconds). Return the reminder's ID.
+    """Set a reminder of the message for the actor at that time (UNIX seconds). Return the
+    reminder's ID.
 
-    `message` is what was found under `message_id`. Raise Refused if the actor can't read it, for
-    past times, long notes, and too many reminders.
+    `message` is the message with ID `message_id`, if it exists. Raise Refused if the actor can't
+    read it, for past times, long notes, and too many reminders.
     """
     state, actor = context.state, context.actor
     if message is None or not channel_access.reads_message(state, actor, message):
@@ -263,7 +261,7 @@ def set_reminder(
         raise Refused(f"A note can have at most {names.MAX_REMINDER_NOTE} characters.")
     if state.reminders.of_user.count(actor.id) >= MAX_REMINDERS:
         raise Refused(f"You can have at most {MAX_REMINDERS} reminders.")
-    words = bot_messages.words_of(state, actor.id)
+    words = bot_messages.texts_for(state, actor.id)
     content = _heading(state, words, message) + _noted(words, note)
     reminder = Reminder(
         id=state.reminders.next_id(),
@@ -283,11 +281,11 @@ def delete_reminder(context: CommandContext, reminder_id: int) -> Decision[None]
     reminder = context.state.reminders.get(reminder_id)
     if reminder is None or reminder.user_id != context.actor.id:
         raise NoSuchItem("reminder")
-    return Decision(None, (_removed_of_reminders(reminder),))
+    return Decision(None, (_reminder_removal_change(reminder),))
 
 
 def reminders_of(state: State, user_id: int) -> list[Reminder]:
-    """Return a user's reminders in the order of their times."""
+    """Return a user's reminders in chronological order."""
     return sorted(
         state.reminders.of_user[user_id], key=lambda reminder: (reminder.deliver_at, reminder.id)
     )
@@ -296,15 +294,15 @@ def reminders_of(state: State, user_id: int) -> list[Reminder]:
 def deliver_reminder(
     context: CommandContext, render: Render, reminder: Reminder, message: Message | None
 ) -> Decision[None]:
-    """Remind an active user of a message as it is now (None: deleted). They see what they can still
-    read."""
+    """Remind an active user of a message, quoting what they can still read of it. `message` is None
+    if it was deleted."""
     state = context.state
     if state.reminders.get(reminder.id) != reminder:
         return Decision(None)
     reader = state.users[reminder.user_id]
     if not reader.is_active:
-        return Decision(None, (_removed_of_reminders(reminder),))
-    words = bot_messages.words_of(state, reader.id)
+        return Decision(None, (_reminder_removal_change(reminder),))
+    words = bot_messages.texts_for(state, reader.id)
     if message is not None and channel_access.reads_message(state, reader, message):
         text = _heading(state, words, message) + _noted(words, reminder.note)
         text += _quoted(state, words, message)
@@ -312,22 +310,22 @@ def deliver_reminder(
         text = words("reminder_unreadable") + _noted(words, reminder.note)
     bot_message = bot_messages.to_user(reader.id, text)
     as_reader = msgspec.structs.replace(context, actor_id=reader.id)
-    sent = bot_messages.post(as_reader, [bot_message], render)
-    return Decision(None, (*sent, _removed_of_reminders(reminder)))
+    sent = bot_messages.posting_changes(as_reader, [bot_message], render)
+    return Decision(None, (*sent, _reminder_removal_change(reminder)))
 
 
 def give_up_reminder(context: CommandContext, render: Render, reminder: Reminder) -> Decision[None]:
-    """Tell the user that the reminder can't show its message."""
+    """Send the user the reminder without its message, which can't be shown."""
     state = context.state
     if state.reminders.get(reminder.id) != reminder:
         return Decision(None)
     sent: list[MessageSent] = []
     if state.users[reminder.user_id].is_active:
-        words = bot_messages.words_of(state, reminder.user_id)
+        words = bot_messages.texts_for(state, reminder.user_id)
         text = words("reminder_failed", id=reminder.message_id)
         bot_message = bot_messages.to_user(reminder.user_id, text)
-        sent = bot_messages.post(context, [bot_message], render)
-    return Decision(None, (*sent, _removed_of_reminders(reminder)))
+        sent = bot_messages.posting_changes(context, [bot_message], render)
+    return Decision(None, (*sent, _reminder_removal_change(reminder)))
 
 
 def _heading(state: State, words: Texts, message: Message) -> str:
@@ -341,16 +339,16 @@ def _heading(state: State, words: Texts, message: Message) -> str:
 def _noted(words: Texts, note: str) -> str:
     if not note.strip():
         return ""
-    return f" {words('reminder_note')}\n{bot_messages.quoted(note, 'quote')}"
+    return f" {words('reminder_note')}\n{bot_messages.fenced_block(note, 'quote')}"
 
 
 def _quoted(state: State, words: Texts, message: Message) -> str:
     content = message.content
     if len(content) > MAX_QUOTED:
         content = content[:MAX_QUOTED] + "…"
-    author = bot_messages.person(state.users[message.sender_id])
-    return f"\n\n{words('wrote', person=author)}\n{bot_messages.quoted(content, 'quote')}"
+    author = bot_messages.silent_mention(state.users[message.sender_id])
+    return f"\n\n{words('wrote', person=author)}\n{bot_messages.fenced_block(content, 'quote')}"
 
 
-def _removed_of_reminders(reminder: Reminder) -> ReminderRemoved:
+def _reminder_removal_change(reminder: Reminder) -> ReminderRemoved:
     return ReminderRemoved(user_id=reminder.user_id, reminder_id=reminder.id)

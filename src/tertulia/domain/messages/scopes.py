@@ -1,4 +1,4 @@
-"""Which of the messages that a person can read a narrow is about."""
+"""Finding the part of a person's readable messages that a narrow covers."""
 
 from collections.abc import Callable, Sequence
 
@@ -15,12 +15,9 @@ from tertulia.state.state import State
 
 
 class NarrowReader(Struct, frozen=True):
-    """The person who reads.
-
-    `user` is None for a spectator. `host` is used in the addresses that stand for hidden ones.
-    `unread` is only needed for `is:unread`. `conversation` is the message of a `with` term, if the
-    reader can see it.
-    """
+    """The person who reads. `user` is None for a spectator, and `host` is for the addresses that
+    stand in for hidden ones. Only `is:unread` needs `unread`. `conversation` is the message of a
+    `with` term, if the reader can see it."""
 
     state: State
     user: User | None
@@ -75,7 +72,7 @@ def _open_spans(
 
 
 def everything_readable(reader: NarrowReader) -> Scope:
-    """Return everything that the reader can read, received or not."""
+    """Return all messages that the reader can read, whether they were received or not."""
     open_ids = frozenset(channel.id for channel in open_channels(reader))
     return Scope(
         user_id=reader.user.id if reader.user else None,
@@ -86,7 +83,7 @@ def everything_readable(reader: NarrowReader) -> Scope:
 
 
 def received_scope(state: State, user: User) -> Scope:
-    """Return what the user received or has a record of."""
+    """Return the messages that the user received or has a record of."""
     reader = NarrowReader(state=state, user=user, host="")
     return Scope(
         user_id=user.id,
@@ -101,9 +98,9 @@ def scope_of(
     terms: Sequence[Term],
     received: Callable[[State, User], Scope] = received_scope,
 ) -> Scope:
-    """Return which of the messages that the reader can read a narrow is about: the history of the
-    channels it names, or else what was received; for an access key that is limited to channels,
-    their history.
+    """Return the readable messages that a narrow covers: the history of the channels that it names,
+    or else the messages that were received; for an access key that is limited to channels, the
+    history of these.
 
     `id` can be any message that the reader can read. `received` is `received_scope` or a cache of
     it.

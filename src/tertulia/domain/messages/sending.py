@@ -1,4 +1,4 @@
-"""Sending messages: who can send where, who receives the message, and with which flags."""
+"""Sending messages: who can send where, who receives a message, and with which flags."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
@@ -24,7 +24,7 @@ WILDCARD_FREE = 15
 
 
 class ToChannel(Struct, frozen=True, tag="channel"):
-    """A topic of a channel, by ID or by name. Messages of the server's bots can give the channel
+    """A topic of a channel, by ID or by name. Messages of the server's bots can contain the channel
     itself, which the same decision may create."""
 
     topic: str
@@ -34,20 +34,20 @@ class ToChannel(Struct, frozen=True, tag="channel"):
 
 
 class ToPeople(Struct, frozen=True, tag="people"):
-    """Other people, by ID. The sender always belongs to the conversation."""
+    """The other people in a direct conversation, by ID. The sender is always in it."""
 
     user_ids: frozenset[int]
 
 
 class ComposedMessage(Struct, frozen=True, kw_only=True):
-    """A message's text: final `content` (`names.message_content`), and its rendering."""
+    """A message's normalized content (`names.message_content`) and its rendering."""
 
     content: str
     rendered: Rendered
     topic_participants: frozenset[int] = frozenset()
-    """People who wrote in the topic before, if the message mentions them all."""
+    """The people who wrote in the topic before, if the message mentions them all."""
     opened_attachments: frozenset[int] = frozenset()
-    """Linked files that the author doesn't own, but can open."""
+    """Linked files that the author doesn't own but can open."""
 
 
 class MessageDraft(ComposedMessage, frozen=True, kw_only=True):
@@ -57,23 +57,25 @@ class MessageDraft(ComposedMessage, frozen=True, kw_only=True):
     queue_id: str | None = None
     local_id: str | None = None
     form: str | None = None
-    """JSON of a form that the message is shown as (`widgets.form`)."""
+    """JSON of the form that is shown as the message (`widgets.checked_form`)."""
     identity: str | None = None
-    """Identifies the request if its content differs between attempts."""
+    """The content that identifies the request, if the message's content differs between
+    attempts."""
 
     def request_digest(self, state: State, sender_id: int) -> str:
-        """Return a digest of destination and content; empty without a queue ID and a local ID."""
+        """Return a digest of the destination and content; empty without a queue ID and a local
+        ID."""
         if not (self.queue_id and self.local_id):
             return ""
         to = self.to
         if isinstance(to, ToPeople):
-            place = direct_destination({*to.user_ids, sender_id})
+            destination = direct_destination({*to.user_ids, sender_id})
         else:
             named = None if to.name is None else state.channel_named(to.name)
             channel_id = to.channel_id or (named.id if named else 0)
-            place = channel_destination(channel_id, to.topic)
+            destination = channel_destination(channel_id, to.topic)
         content = self.content if self.identity is None else self.identity
-        return request_digest(self.queue_id, self.local_id, *place, content, self.form or "")
+        return request_digest(self.queue_id, self.local_id, *destination, content, self.form or "")
 
 
 class Sent(Struct, frozen=True, kw_only=True):
@@ -81,35 +83,35 @@ class Sent(Struct, frozen=True, kw_only=True):
 
     message_id: int
     visibility: Visibility | None = None
-    """The sender's setting of the topic, if sending changed it."""
+    """The sender's visibility policy for the topic, if sending changed it."""
 
 
 def send(context: CommandContext, draft: MessageDraft) -> Decision[Sent]:
     """Send a message, and follow or unmute its topic for the sender and mentioned users whose
-    settings say so. If the same request (by the draft's queue ID and local ID) was sent before,
+    settings say so. If the same request was sent before, by the draft's queue ID and local ID,
     return that message.
 
-    Raises NoSuchChannel, WildcardNotAllowed, or Refused (posting rights, topic rules, unknown or
+    Raise NoSuchChannel, WildcardNotAllowed, or Refused (posting rights, topic rules, unknown or
     deactivated recipients, rules for direct messages).
     """
     before = sent_before(context, draft)
     if before is not None:
         return Decision(Sent(message_id=before))
-    (change,) = deliver([(context, draft)])
-    followed = topics.after_sending(context, change)
+    (change,) = sending_changes([(context, draft)])
+    followed = topics.sending_visibility_changes(context, change)
     visibilities = [change.visibility for change in followed if change.user_id == context.actor.id]
     sent = Sent(message_id=change.message.id, visibility=visibilities[0] if visibilities else None)
     return Decision(sent, [change, *followed])
 
 
 def sent_before(context: CommandContext, draft: MessageDraft) -> int | None:
-    """Return the ID of the message that the same request sent before, if any."""
+    """Return the ID of the message that the same request already sent, if any."""
     digest = draft.request_digest(context.state, context.actor.id)
     return context.state.sent.find(context.actor.id, digest) if digest else None
 
 
-def deliver(drafts: Sequence[tuple[CommandContext, MessageDraft]]) -> list[MessageSent]:
-    """Return the changes that send these messages, each in its sender's context, in order. Raise as
+def sending_changes(drafts: Sequence[tuple[CommandContext, MessageDraft]]) -> list[MessageSent]:
+    """Return the changes that send these messages in order, each in its sender's context. Raise as
     `send`."""
     begun: dict[tuple[int, ...], DirectConversation] = {}
     sent: list[MessageSent] = []
@@ -117,7 +119,7 @@ def deliver(drafts: Sequence[tuple[CommandContext, MessageDraft]]) -> list[Messa
     for n, (context, draft) in enumerate(drafts):
         require_moved(context.state)
         message_id = context.state.last_message_id + 1 + n
-        change = _sent(context, draft, message_id, begun)
+        change = _sending_change(context, draft, message_id, begun)
         if draft.form is not None or draft.content.startswith("/"):
             change = _with_widget(context, change, draft, begun_widgets)
         begun_widgets += change.widget is not None
@@ -128,13 +130,14 @@ def deliver(drafts: Sequence[tuple[CommandContext, MessageDraft]]) -> list[Messa
 def _with_widget(
     context: CommandContext, change: MessageSent, draft: MessageDraft, begun_widgets: int
 ) -> MessageSent:
-    """Add the draft's widget, if any; `begun_widgets` are those of earlier drafts."""
-    content = draft.form or widgets.begun_by(draft.content)
+    """Add the draft's widget, if any. `begun_widgets` is the number of widgets in earlier
+    drafts."""
+    content = draft.form or widgets.first_submessage(draft.content)
     if content is None:
         return change
     message = change.message
     widget = Submessage(
-        id=widgets.next_id(context.state) + begun_widgets,
+        id=widgets.next_submessage_id(context.state) + begun_widgets,
         message_id=message.id,
         sender_id=message.sender_id,
         kind=widgets.WIDGET,
@@ -143,14 +146,16 @@ def _with_widget(
     return msgspec.structs.replace(change, widget=widget)
 
 
-def _sent(
+def _sending_change(
     context: CommandContext,
     draft: MessageDraft,
     message_id: int,
     begun: dict[tuple[int, ...], DirectConversation],
 ) -> MessageSent:
     state, sender_id = context.state, context.actor.id
-    claimed = attachments.claimed(state, context.actor, draft.content, draft.opened_attachments)
+    claimed = attachments.claimed_files(
+        state, context.actor, draft.content, draft.opened_attachments
+    )
     message = Message(
         id=message_id,
         sender_id=sender_id,
@@ -158,7 +163,7 @@ def _sent(
         content=draft.content,
         rendered=draft.rendered.html,
         client=draft.client,
-        has_link=draft.rendered.has_link or bool(attachments.linked(state, draft.content)),
+        has_link=draft.rendered.has_link or bool(state.uploads.linked_files(draft.content)),
         has_image=draft.rendered.has_image,
         has_attachment=bool(claimed),
         is_me=draft.rendered.is_me,
@@ -214,7 +219,8 @@ def _to_channel(
 def check_wildcards(
     context: CommandContext, channel: Channel, rendered: Rendered, participants: Collection[int]
 ) -> None:
-    """Raise WildcardNotAllowed if a wildcard mention notifies more people than the actor can."""
+    """Raise WildcardNotAllowed if a wildcard mention notifies more people than the actor is allowed
+    to."""
     state = context.state
     if not rendered.mentions_all and not rendered.mentions_topic:
         return
@@ -233,16 +239,14 @@ def mentions(
     *,
     direct: bool = False,
 ) -> dict[int, Flag]:
-    """Return the mention flags of the receivers: mentioned by name, in a group, or as participants
-    of the topic. In a direct conversation, everyone is a participant.
-
-    Raise Refused if the actor can't mention one of the groups.
-    """
+    """Return the mention flags of the receivers who are mentioned by name, in a group, or as
+    participants of the topic. In a direct conversation, everyone is a participant. Raise Refused if
+    the actor can't mention one of the groups."""
     named = rendered.mentions | _members_mentioned(context, rendered)
     everybody = direct and rendered.mentions_all
     if not named and not rendered.mentions_topic and not everybody:
         return {}
-    if not rendered.mentions_topic and not everybody:  # Fast for many receivers.
+    if not rendered.mentions_topic and not everybody:  # Faster than a loop for many receivers.
         return dict.fromkeys(
             (receiver for receiver in receivers if receiver in named), Flag.MENTIONED
         )
@@ -275,7 +279,8 @@ def _members_mentioned(context: CommandContext, rendered: Rendered) -> frozenset
 def _flag_alerted(
     state: State, draft: MessageDraft, flags: dict[int, Flag], receives: Callable[[int], bool]
 ) -> None:
-    """Flag the message for recipients who have one of its words as an alert word."""
+    """Add the alert word flag for recipients who have one of the message's words as an alert
+    word."""
     for user_id in state.alerts.alerted_by(draft.content):
         if receives(user_id):
             flags[user_id] = flags.get(user_id, Flag(0)) | Flag.HAS_ALERT_WORD
@@ -349,7 +354,7 @@ def _to_people(
     return MessageSent(
         message=msgspec.structs.replace(message, direct_id=direct_id),
         flags=dict(sorted(flags.items())),
-        read_by_sender=draft.read_by_sender or members == (actor.id,),
+        read_by_sender=draft.read_by_sender,
         read_by=_muters(state, actor, members.__contains__),
         new_conversation=new,
         queue_id=draft.queue_id,
@@ -359,11 +364,9 @@ def _to_people(
 
 
 def direct_members(context: CommandContext, user_ids: Iterable[int]) -> tuple[int, ...]:
-    """Return the people of a direct conversation, including the actor, ascending.
-
-    Raise Refused for unknown, invisible, and deactivated people, and if the organization's rules
-    for direct messages forbid it.
-    """
+    """Return the IDs of the people in a direct conversation, including the actor, ascending. Raise
+    Refused for unknown, invisible, and deactivated people, and if the organization's rules for
+    direct messages forbid it."""
     state, actor = context.state, context.actor
     if not actor.reaches(None):
         raise KeyInsufficient("This key isn't allowed to access direct messages.")

@@ -35,10 +35,8 @@ def in_topic(
 
 
 def edit(context: CommandContext, message: Message | None, started: bool) -> Decision[EditTyping]:
-    """Announce to the readers of the actor's message that it's being edited.
-
-    Raise NoSuchMessage if the actor can't read it, and Refused if they can't edit it.
-    """
+    """Notify the readers of the actor's message that the actor begins or stops editing it. Raise
+    NoSuchMessage if the actor can't read it, and Refused if they can't edit it."""
     state, actor, now = context.state, context.actor, context.now
     if message is None or not channel_access.reads_message(state, actor, message):
         raise NoSuchMessage

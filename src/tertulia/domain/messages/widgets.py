@@ -17,14 +17,14 @@ from tertulia.state.state import State
 WIDGET: Final = "widget"
 """The only kind of submessage."""
 MAX_SUBMESSAGE: Final = 10_000
-"""Characters of a submessage's JSON."""
+"""The most characters of a submessage's JSON."""
 MAX_SUBMESSAGES_OF_MESSAGE: Final = 1_000_000
-"""Bytes of all submessages of one message."""
+"""The most bytes of all submessages of one message."""
 MAX_SUBMESSAGES_OF_PERSON: Final = 100_000
-"""Bytes of one account's submessages of one message."""
+"""The most bytes of one account's submessages of one message."""
 MAX_SUBMESSAGES_UNDER_WAY: Final = 100
-"""Submessages of one size that may be decided concurrently: this close to a limit, they are decided
-one after the other."""
+"""The most submessages that are decided concurrently. If a message has room for fewer of this size,
+they are decided one after the other."""
 _COMMAND: Final = re.compile(r"/(poll|todo)(?=\s|$)")
 _BULLET: Final = re.compile(r"^[-*]\s*")
 _COUNTER: Final = "submessages"
@@ -35,7 +35,7 @@ _TaskKey = Annotated[str, Meta(pattern=r"^(canned|[0-9]{1,16}),[0-9]{1,16}$")]
 
 
 class _Strict(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
-    """A submessage from a client: these fields and no others."""
+    """A submessage from a client. Unknown fields are refused."""
 
 
 class _NewOption(_Strict, frozen=True, tag="new_option"):
@@ -71,7 +71,7 @@ _FORMS: Final[dict[str, Any]] = {
     "poll": _NewOption | _Vote | _Question,
     "todo": _NewTask | _Strike | _Title,
 }
-"""Submessages that each kind of widget accepts."""
+"""The submessages that each kind of widget accepts."""
 _ONLY_AUTHOR: Final = (_Question, _Title)
 
 
@@ -94,13 +94,13 @@ class _Form(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class _Begun(Struct, frozen=True, kw_only=True):
-    """The part of a widget's first submessage that names its kind."""
+    """The part of a widget's first submessage that names the widget's kind."""
 
     widget_type: str
 
 
-def form(text: str) -> str:
-    """Return the JSON of a form that a bot sends. Raise Refused if it's invalid."""
+def checked_form(text: str) -> str:
+    """Return the normalized JSON of a form that a bot sends. Raise Refused if it's invalid."""
     try:
         msgspec.json.decode(text, type=_Form)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
@@ -110,9 +110,9 @@ def form(text: str) -> str:
     return text
 
 
-def begun_by(content: str) -> str | None:
-    """Return the content of the first submessage of a message that begins with `/poll` or `/todo`;
-    None for others."""
+def first_submessage(content: str) -> str | None:
+    """Return the first submessage's content for a message that begins with `/poll` or `/todo`; None
+    for other messages."""
     match = _COMMAND.match(content)
     if match is None:
         return None
@@ -127,7 +127,7 @@ def begun_by(content: str) -> str | None:
     return msgspec.json.encode({"widget_type": match[1], "extra_data": extra}).decode()
 
 
-def next_id(state: State) -> int:
+def next_submessage_id(state: State) -> int:
     """Return the ID of the next submessage."""
     counter = state.counters.get(_COUNTER)
     return counter.last + 1 if counter else 1
@@ -142,11 +142,11 @@ def add_submessage(
     kind: str,
     content: str,
 ) -> Decision[None]:
-    """Add a submessage to a message's widget. `present` are its submessages, and `holders` users
-    with a record of a message that wasn't delivered to them, as of the entry `seq`.
+    """Add a submessage to a message's widget.
 
-    Raise NoSuchMessage, Conflict, and Refused for messages without a widget and for submessages
-    that this widget doesn't accept from the actor.
+    `present` are its submessages, and `holders` the users with a record of a message that wasn't
+    delivered to them, as of the entry `seq`. Raise NoSuchMessage, Conflict, and Refused for
+    messages without a widget and for submessages that this widget doesn't accept from the actor.
     """
     state, actor = context.state, context.actor
     if not channel_access.reads_message(state, actor, message):
@@ -170,7 +170,7 @@ def add_submessage(
     if isinstance(done, _ONLY_AUTHOR) and actor.id != message.sender_id:
         raise Refused("Only the person who sent the message can change its title.")
     submessage = Submessage(
-        id=next_id(state),
+        id=next_submessage_id(state),
         message_id=message.id,
         sender_id=actor.id,
         kind=kind,
@@ -183,16 +183,16 @@ def add_submessage(
 def _check_room(
     context: CommandContext, message: Message, present: Sequence[Submessage], seq: int, size: int
 ) -> None:
-    """Raise Refused if the message or the actor has no room for `size` more bytes."""
+    """Raise Refused if `size` more bytes would exceed the limits of the message or the actor."""
     actor_id, of_message = context.actor.id, ("submessages", message.id)
-    own = sum(
+    option_count = sum(
         len(submessage.content.encode())
         for submessage in present
         if submessage.sender_id == actor_id
     )
     everybody = sum(len(submessage.content.encode()) for submessage in present)
     for used, limit, written in (
-        (own, MAX_SUBMESSAGES_OF_PERSON, (*of_message, actor_id)),
+        (option_count, MAX_SUBMESSAGES_OF_PERSON, (*of_message, actor_id)),
         (everybody, MAX_SUBMESSAGES_OF_MESSAGE, of_message),
     ):
         if used + size > limit:

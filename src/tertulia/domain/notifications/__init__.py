@@ -1,1 +1,1 @@
-"""Who is notified about a message, and when."""
+"""Rules for whom to notify about a message, and when."""

@@ -14,17 +14,19 @@ from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 AWAY_SECONDS: Final = 5 * 86400
-"""People who were active within this time get no digest."""
+"""People who were active within this many seconds get no digest."""
 SPAN_SECONDS: Final = 7 * 86400
-"""The period that a digest covers."""
+"""The period that a digest covers, in seconds."""
 PUT_OFF_LONGEST: Final = 6 * 86400
-"""If someone's quiet time lasts longer, skip the digest: the next one is due soon."""
+"""A digest is skipped if quiet time would delay it by more than this many seconds, since the next
+one is due soon."""
 HOUR: Final = 6
-"""The first hour (UTC) of the digest day when digests are sent."""
+"""The hour (UTC) of the digest day from which digests are sent."""
 
 
 def day_of(realm: Realm, now: float) -> str | None:
-    """Return the date (YYYY-MM-DD) if digests are sent now, on the organization's digest day."""
+    """Return today's date (YYYY-MM-DD) if digests are sent now, on the organization's digest day;
+    otherwise None."""
     then = datetime.fromtimestamp(now, UTC)
     if not realm.digest_emails_enabled or realm.deactivated:
         return None
@@ -33,8 +35,8 @@ def day_of(realm: Realm, now: float) -> str | None:
 
 
 def wants_digest(state: State, user_id: int, seen_at: float, now: float) -> bool:
-    """Whether the account gets a digest, perhaps after a quiet time. `seen_at` is when its person
-    was last active, in UNIX seconds; 0 for never."""
+    """Whether the account gets a digest, perhaps delayed by a quiet time. `seen_at` is when its
+    person was last active, in UNIX seconds, or 0 for never."""
     user, until = state.users[user_id], quiet.quiet_until(state, user_id, now)
     return (
         user.is_active
@@ -47,12 +49,12 @@ def wants_digest(state: State, user_id: int, seen_at: float, now: float) -> bool
 
 
 def accounts_after(state: State, user_id: int) -> Iterator[int]:
-    """Yield the accounts with greater IDs, ascending."""
+    """Yield the IDs of accounts that are greater than `user_id`, ascending."""
     return (row for row in sorted(state.users.rows) if row > user_id)
 
 
 def includes_topic(state: State, user_id: int, channel_id: int, key: str) -> bool:
-    """Whether the user's digest includes the topic: they are subscribed, and muted neither the
+    """Whether the user's digest includes the topic: they are subscribed, and have muted neither the
     channel nor the topic."""
     subscription = state.subscription(user_id, channel_id)
     if subscription is None or not subscription.is_active or state.channels[channel_id].is_archived:
@@ -75,11 +77,11 @@ _SETTINGS: Final[Mapping[Unsubscribing, Mapping[str, bool]]] = {
 
 
 def unsubscribe(context: CommandContext, user_id: int, what: Unsubscribing) -> Decision[None]:
-    """Turn off that kind of email for the account. For missed messages, also in the channels that
-    the user turned it on for."""
+    """Turn off that kind of email for the account. For missed messages, this includes channels for
+    which the user turned them on."""
     user = context.state.users[user_id]
     changes: list[AnyChange] = list(
-        personal_settings.settings_changed(context, user, _SETTINGS[what])
+        personal_settings.settings_changes(context, user, _SETTINGS[what])
     )
     if what is Unsubscribing.MISSED:
         changes += _from_channels(context, user_id)

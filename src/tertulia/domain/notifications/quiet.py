@@ -10,7 +10,7 @@ from tertulia.model.users import User
 from tertulia.state.state import State
 
 QuietSpan = tuple[int, int]
-"""Begin and end, in UNIX seconds."""
+"""Start and end, in UNIX seconds."""
 
 _DAY: Final = timedelta(days=1)
 
@@ -31,7 +31,7 @@ def spans(state: State, user: User, since: float, until: float) -> list[QuietSpa
 
 
 def spans_of(times: QuietTimes, zone: tzinfo, since: float, until: float) -> list[QuietSpan]:
-    """As `spans`, for these quiet times in this time zone."""
+    """Return the same as `spans`, for these quiet times in this time zone."""
     results = list(_hours(times, zone, since, until))
     if times.paused_until > since:
         results.append((int(since), times.paused_until))
@@ -50,12 +50,14 @@ def leave_no_time(hours: Sequence[QuietHours]) -> bool:
     """Whether the hours cover the whole week."""
     begin, end = 0, 7 * 86400
     always = QuietTimes(user_id=0, hours=tuple(hours))
-    return any(one <= begin and other >= end for one, other in spans_of(always, UTC, begin, end))
+    return any(
+        start <= begin and other >= end for start, other in spans_of(always, UTC, begin, end)
+    )
 
 
 def quiet_until(state: State, user_id: int, now: float) -> int | None:
-    """Return the time until which the user is in a quiet time at least; None if they aren't in
-    one."""
+    """Return the earliest time at which the user's current quiet time can end, in UNIX seconds;
+    None if they aren't in one."""
     if user_id not in state.quiet_times:
         return None
     present = spans(state, state.users[user_id], now, now)
@@ -63,7 +65,7 @@ def quiet_until(state: State, user_id: int, now: float) -> int | None:
 
 
 def _hours(times: QuietTimes, zone: tzinfo, since: float, until: float) -> Iterator[QuietSpan]:
-    # Hours that began the day before may still last, and a day can have 25 hours.
+    # Quiet hours that began the day before may still last, and a day can have 25 hours.
     day = datetime.fromtimestamp(since, zone).date() - 2 * _DAY
     last = datetime.fromtimestamp(until, zone).date()
     while day <= last:
@@ -75,6 +77,7 @@ def _hours(times: QuietTimes, zone: tzinfo, since: float, until: float) -> Itera
 
 
 def _at(day: date, minutes: int, zone: tzinfo) -> int:
-    """Return when the clock shows that time: the first of two, or later if the clock skips it."""
+    """Return when the local clock shows that time: the first of two occurrences, or later if the
+    clock skips it."""
     wall = datetime(day.year, day.month, day.day) + timedelta(minutes=minutes)
     return int(wall.replace(tzinfo=zone).timestamp())

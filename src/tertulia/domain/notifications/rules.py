@@ -1,8 +1,6 @@
-"""Who is notified about a message, and why: one rule for all notification methods.
-
-The rule follows people's settings. Whether they have read the message, are active, or can no longer
-read it is checked when the notification is sent.
-"""
+"""Whom to notify about a message, and why. One rule, based on people's settings, covers all
+notification methods. When a notification is sent, the sender checks whether the person has read the
+message, is active, or can no longer read it."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -12,7 +10,7 @@ from msgspec import Struct
 from pyroaring import BitMap
 
 from tertulia.domain import channel_access
-from tertulia.domain.organization.realms import WELCOME_BOT
+from tertulia.domain.organization.lifecycle import WELCOME_BOT
 from tertulia.model.changes import AnyChange, MessageEdited, MessageSent
 from tertulia.model.channels import topic_key
 from tertulia.model.messages import Flag, Message
@@ -23,16 +21,16 @@ from tertulia.state.state import State
 
 class NotificationMethod(Enum):
     DESKTOP = "desktop"
-    """A desktop notification. The client decides by itself, by the same rule."""
+    """A desktop notification. Clients apply the same rule themselves."""
     SOUND = "sound"
-    """A sound, likewise."""
+    """A notification sound. Clients apply the same rule themselves."""
     PUSH = "push"
     """A push notification to a phone or a closed browser."""
     MAIL = "mail"
 
 
 class NotificationReason(Enum):
-    """Why someone is notified about a message."""
+    """The reason for notifying someone about a message."""
 
     DIRECT = "direct"
     MENTIONED = "mentioned"
@@ -49,7 +47,7 @@ class _Choices(Struct, frozen=True):
     """The settings for one notification method."""
 
     personal: str
-    """For messages addressed to the person."""
+    """The setting for messages addressed to the person."""
     followed: str
     channel: str
     alerts: bool = False
@@ -88,16 +86,16 @@ Recipients = Mapping[NotificationReason, BitMap]
 
 
 def recipients(
-    state: State, message: Message, flags: Mapping[int, Flag], way: NotificationMethod
+    state: State, message: Message, flags: Mapping[int, Flag], method: NotificationMethod
 ) -> dict[NotificationReason, BitMap]:
-    """Return who is notified about the message by this method, and why. `flags` are the sparse
-    flags on it.
+    """Return the people to notify about the message by this method, by reason. `flags` are the
+    sparse flags on it.
 
-    Leaves out the sender, bots, and people who muted the sender. Takes a few set operations,
-    however many people are concerned.
+    The sender, bots, and people who muted the sender are left out. Takes a few set operations,
+    regardless of the number of people.
     """
-    choices = _CHOICES[way]
-    if message.sender_id == WELCOME_BOT and way in _WHILE_AWAY:
+    choices = _CHOICES[method]
+    if message.sender_id == WELCOME_BOT and method in _WHILE_AWAY:
         return {}  # New members get a welcome email.
     if message.direct_id is not None:
         people = BitMap(state.directs[message.direct_id].members)
@@ -118,8 +116,8 @@ def recipients(
     return notified
 
 
-def all_recipients(found: Recipients) -> BitMap:
-    return BitMap.union(BitMap(), *found.values())
+def all_recipients(recipients: Recipients) -> BitMap:
+    return BitMap.union(BitMap(), *recipients.values())
 
 
 def new_recipients(
@@ -127,13 +125,13 @@ def new_recipients(
     message: Message,
     flags: Mapping[int, Flag],
     gained: Mapping[int, Flag],
-    way: NotificationMethod,
+    method: NotificationMethod,
 ) -> BitMap:
-    """Return who is notified about an edited message because of the mentions that they `gained`,
-    and wasn't before. `flags` are the sparse flags afterwards."""
+    """Return the people to notify about an edited message because of mentions that they `gained`,
+    and who weren't notified before. `flags` are the sparse flags after the edit."""
     before = {user_id: flag & ~gained.get(user_id, Flag(0)) for user_id, flag in flags.items()}
-    return all_recipients(recipients(state, message, flags, way)) - all_recipients(
-        recipients(state, message, before, way)
+    return all_recipients(recipients(state, message, flags, method)) - all_recipients(
+        recipients(state, message, before, method)
     )
 
 
@@ -174,49 +172,49 @@ def _in_channel(
 
 
 ACTIVE_SECONDS: Final = 200
-"""How long a person counts as active after their last action in a client: as long as clients show
-it."""
+"""The number of seconds for which people count as active after their last action in a client, which
+is as long as clients show it."""
 RECHECK_SECONDS: Final = 100
-"""When to check an active person again before notifying them."""
+"""The number of seconds after which an active person is checked again before notifying them."""
 MAX_ACTIVE_SECONDS: Final = 3600
-"""A person who was active for this long without reading the message isn't notified: they have seen
-in a client that something is unread."""
+"""A person who was active for this many seconds without reading the message isn't notified: a
+client has shown them unread messages."""
 QUIET_RECHECK_SECONDS: Final = 1800
-"""When to check a person in a quiet time again, unless it ends sooner: the quiet time may be
-shortened."""
+"""The number of seconds after which a person in a quiet time is checked again, unless the quiet
+time ends sooner. It can be shortened."""
 QUIET_RECHECKS: Final = 48
-"""For long quiet times, check again after this fraction of the rest..."""
+"""Long quiet times are checked again after the remaining time divided by this..."""
 MAX_QUIET_RECHECK_SECONDS: Final = 6 * 3600
-"""... but at least this often."""
+"""... but after at most this many seconds."""
 
 
 class MessageRecipients(Struct, frozen=True):
-    """A message, and the people whom an entry of the log makes it notify."""
+    """A message, and the people to notify because of an entry of the log."""
 
     message: Message
     people: BitMap
 
 
 def recipients_of_change(
-    state: State, change: AnyChange, way: NotificationMethod
+    state: State, change: AnyChange, method: NotificationMethod
 ) -> MessageRecipients | None:
-    """Return whom the change notifies about a message: one that was sent, or that mentions them
-    after an edit. None for most changes."""
+    """Return the message and the people whom the change notifies: it was sent, or an edit mentions
+    them. Return None for most changes."""
     match change:
         case MessageSent(message=message, gone=False, imported=False):
-            bitmap = all_recipients(recipients(state, message, change.flags, way))
+            bitmap = all_recipients(recipients(state, message, change.flags, method))
             people = bitmap - BitMap(change.readers)
         case MessageEdited(message=message, gone=False, rendering_only=False) if change.mentioned:
-            bitmap = new_recipients(state, message, change.flags, change.mentioned, way)
+            bitmap = new_recipients(state, message, change.flags, change.mentioned, method)
             people = bitmap - BitMap(change.read_by)
         case _:
             return None
     return MessageRecipients(message, people) if people else None
 
 
-def by_delay(state: State, people: BitMap, way: NotificationMethod) -> Mapping[int, BitMap]:
-    """Return the people by the delay, in seconds, with which they are notified."""
-    if way is not NotificationMethod.MAIL:
+def by_delay(state: State, people: BitMap, method: NotificationMethod) -> Mapping[int, BitMap]:
+    """Return the people by the delay, in seconds, after which they are notified."""
+    if method is not NotificationMethod.MAIL:
         return {0: people} if people else {}
     result: dict[int, BitMap] = {}
     usual = people
@@ -227,24 +225,25 @@ def by_delay(state: State, people: BitMap, way: NotificationMethod) -> Mapping[i
     return {DEFAULT_EMAIL_DELAY: usual, **result} if usual else result
 
 
-def only_while_away(state: State, user_id: int, way: NotificationMethod) -> bool:
-    """Whether the user is notified by this method only while they aren't active."""
+def only_while_away(state: State, user_id: int, method: NotificationMethod) -> bool:
+    """Whether this method notifies the user only while they aren't active."""
     return not (
-        way is NotificationMethod.PUSH and state.settings[user_id].enable_online_push_notifications
+        method is NotificationMethod.PUSH
+        and state.settings[user_id].enable_online_push_notifications
     )
 
 
-def next_quiet_check(way: NotificationMethod, now: float, until: int) -> float | None:
-    """Return when to check a person again whose quiet time lasts `until`; None if the notification
-    is dropped: all but emails. Ends are rounded up to minutes, so that many people are checked
-    together."""
-    if way is not NotificationMethod.MAIL:
+def next_quiet_check(method: NotificationMethod, now: float, until: int) -> float | None:
+    """Return when to check a person again whose quiet time lasts until `until`, in UNIX seconds;
+    None to drop the notification, as all methods except email do. Ends are rounded up to minutes,
+    so that many people are checked together."""
+    if method is not NotificationMethod.MAIL:
         return None
     wait = min((until - now) / QUIET_RECHECKS, MAX_QUIET_RECHECK_SECONDS)
     return min(-(-until // 60) * 60, now + max(wait, QUIET_RECHECK_SECONDS))
 
 
 def may_notify(state: State, user_id: int, message: Message) -> bool:
-    """Whether the user is active and can read the message now."""
+    """Whether the user's account is active and can read the message now."""
     user = state.users[user_id]
     return user.is_active and channel_access.reads_message(state, user, message)

@@ -1,1 +1,1 @@
-"""The organization: its settings, and what administrators set up for everyone."""
+"""The organization's settings, and what administrators set up for everyone."""

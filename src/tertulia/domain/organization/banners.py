@@ -1,4 +1,4 @@
-"""Banners: announcements that administrators show to everyone for some time."""
+"""Banners: temporary announcements that administrators show to everyone."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ from tertulia.state.state import State
 MAX_CONTENT: Final = 500
 """Characters."""
 MAX_BANNERS: Final = 5
-"""At the same time: more would cover the screen."""
+"""The most banners at the same time. More would cover the screen."""
 MAX_SECONDS: Final = 366 * 86400
 TOPIC: Final = "announcements"
 
@@ -22,11 +22,10 @@ TOPIC: Final = "announcements"
 def post(
     context: CommandContext, content: str, seconds: int, announce: bool, render: Render
 ) -> Decision[Banner]:
-    """Show everyone a banner for that many seconds. With `announce`, the notification bot also
-    posts it in the channel for announcements, since not every client shows banners.
+    """Show everyone a banner for `seconds`. With `announce`, the notification bot also posts it in
+    the channel for announcements, since not all clients show banners.
 
-    For administrators. Raise Refused for an invalid text or duration, and if there are
-    `MAX_BANNERS`.
+    For administrators. Raise Refused for an invalid text or duration, and if `MAX_BANNERS` exist.
     """
     state, actor = context.state, context.actor
     permissions.require_administrator(state, actor)
@@ -51,11 +50,11 @@ def post(
     changes: list[AnyChange] = [BannerPosted(banner=banner)]
     board = state.channels.get(state.realm.updates_announcements_channel_id)
     if announce and board is not None and not board.is_archived:
-        words = bot_messages.words_of(state)
-        announcement = words("announced", person=bot_messages.person(actor))
-        announcement += f"\n{bot_messages.quoted(text)}"
-        changes += bot_messages.post(
-            context, [bot_messages.in_channel(state, board, announcement, TOPIC)], render
+        words = bot_messages.texts_for(state)
+        announcement = words("announced", person=bot_messages.silent_mention(actor))
+        announcement += f"\n{bot_messages.fenced_block(text)}"
+        changes += bot_messages.posting_changes(
+            context, [bot_messages.channel_message(state, board, announcement, TOPIC)], render
         )
     return Decision(banner, changes)
 
@@ -68,7 +67,7 @@ def end(context: CommandContext, banner_id: int) -> Decision[None]:
     return Decision(None, (BannersEnded(banner_ids=(banner_id,)),))
 
 
-def next_end(state: State, _now: float) -> float | None:
+def next_banner_end(state: State, _now: float) -> float | None:
     """Return when the first banner ends, in UNIX seconds."""
     return min((banner.ends_at for banner in state.banners), default=None)
 

@@ -1,4 +1,4 @@
-"""Email domains that new accounts can have. Only owners can change them."""
+"""Email domains that the organization restricts new accounts to. Only owners can change them."""
 
 import re
 from typing import Final
@@ -25,7 +25,7 @@ def add(context: CommandContext, name: str, allow_subdomains: bool) -> Decision[
     final = name.strip().lower()
     if len(final) > MAX_DOMAIN or not _DOMAIN.fullmatch(final):
         raise Refused("This isn't a valid domain name.")
-    if named(state, final) is not None:
+    if domain_named(state, final) is not None:
         raise Refused(f"The domain {final} is already on the list.")
     domain = Domain(id=state.domains.next_id(), name=final, allow_subdomains=allow_subdomains)
     return Decision(domain, (DomainAdded(domain=domain),))
@@ -34,7 +34,7 @@ def add(context: CommandContext, name: str, allow_subdomains: bool) -> Decision[
 def change(context: CommandContext, name: str, allow_subdomains: bool) -> Decision[None]:
     """Set whether a domain's subdomains are allowed. Raise Refused if it isn't on the list."""
     permissions.require_owner(context.state, context.actor)
-    domain = _known(context.state, name)
+    domain = _existing_domain(context.state, name)
     if domain.allow_subdomains == allow_subdomains:
         return Decision(None)
     after = msgspec.structs.replace(domain, allow_subdomains=allow_subdomains)
@@ -48,21 +48,21 @@ def remove(context: CommandContext, name: str) -> Decision[None]:
     """
     permissions.require_owner(context.state, context.actor)
     state = context.state
-    domain = _known(state, name)
+    domain = _existing_domain(state, name)
     changes: list[AnyChange] = [DomainRemoved(domain_id=domain.id, name=domain.name)]
     if len(state.domains) == 1:
-        changes += settings.changed(context, {"emails_restricted_to_domains": False})
+        changes += settings.setting_changes(context, {"emails_restricted_to_domains": False})
     return Decision(None, changes)
 
 
-def named(state: State, name: str) -> Domain | None:
+def domain_named(state: State, name: str) -> Domain | None:
     """Return the domain with that name, ignoring case."""
     final = name.strip().lower()
     return next((domain for domain in state.domains if domain.name == final), None)
 
 
-def _known(state: State, name: str) -> Domain:
-    domain = named(state, name)
+def _existing_domain(state: State, name: str) -> Domain:
+    domain = domain_named(state, name)
     if domain is None:
         raise Refused("This domain isn't on the list.")
     return domain

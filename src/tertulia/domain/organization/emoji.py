@@ -16,8 +16,8 @@ from tertulia.state.state import State
 
 MAX_NAME: Final = 100
 MAX_OF_PERSON: Final = 500
-"""Emoji that one person and their bots can add, including deactivated ones: all clients load them.
-Administrators can add any number."""
+"""The most emoji that one person and their bots can add, including deactivated ones, because all
+clients load them. Administrators can add any number."""
 _NAME: Final = re.compile(r"[0-9a-z_-]*[0-9a-z]")
 _KINDS: Final[Sequence[EmojiKind]] = (EmojiKind.CUSTOM, EmojiKind.EXTRA, EmojiKind.UNICODE)
 """The order in which a name is looked up."""
@@ -35,19 +35,19 @@ def code_of(state: State, name: str, kind: EmojiKind) -> str | None:
             return codes_by_name().get(name)
 
 
-def chosen(
+def find_emoji(
     state: State, name: str, code: str | None = None, kind: EmojiKind | None = None
 ) -> Emoji:
-    """Return the emoji with that name; code and kind must match if they are given. A Unicode emoji
-    whose name clients don't know gets its canonical name. Raise Refused if it doesn't exist."""
-    for one in _KINDS if kind is None else (kind,):
-        result = code_of(state, name, one)
-        if one is EmojiKind.UNICODE and code is not None and has_name(code, name):
+    """Return the emoji with that name, and with that code and kind if given. A Unicode emoji whose
+    name clients don't know gets its canonical name. Raise Refused if it doesn't exist."""
+    for emoji_kind in _KINDS if kind is None else (kind,):
+        result = code_of(state, name, emoji_kind)
+        if emoji_kind is EmojiKind.UNICODE and code is not None and has_name(code, name):
             result = code
         if result is not None and code in {None, result}:
-            is_unicode = one is EmojiKind.UNICODE
+            is_unicode = emoji_kind is EmojiKind.UNICODE
             return Emoji(
-                kind=one, code=result, name=client_name(result, name) if is_unicode else name
+                kind=emoji_kind, code=result, name=client_name(result, name) if is_unicode else name
             )
     if code is None:
         raise Refused(f"No emoji named '{name[:100]}' exists.")

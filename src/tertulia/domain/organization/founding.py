@@ -7,7 +7,7 @@ from msgspec import Struct
 from tertulia.domain import names
 from tertulia.domain.channels import subscription_changes
 from tertulia.domain.channels.channels import NewChannel
-from tertulia.domain.organization import realms
+from tertulia.domain.organization import lifecycle
 from tertulia.model.changes import AnyChange, ChannelCreated
 from tertulia.model.channels import Channel
 from tertulia.model.groups import Members
@@ -18,8 +18,8 @@ _FIRST_CHANNEL: Final = 1
 
 
 class NewOrganization(Struct, frozen=True, kw_only=True):
-    """An organization to create. `credential` is its owner's, with `realms.FIRST_USER` as user
-    ID."""
+    """An organization to create. `credential` is its owner's, with the user ID
+    `lifecycle.FIRST_USER`."""
 
     name: str
     uuid: str
@@ -29,13 +29,11 @@ class NewOrganization(Struct, frozen=True, kw_only=True):
     channels: tuple[NewChannel, ...] = ()
 
 
-def found(context: CommandContext, new: NewOrganization) -> Decision[User]:
-    """Create the organization, its owner, and the channels with the owner in them. New members are
-    announced in the first one.
-
-    Raise Refused if an organization exists, and for invalid names and addresses.
-    """
-    decision = realms.found(
+def create_organization(context: CommandContext, new: NewOrganization) -> Decision[User]:
+    """Create the organization, its owner, and the channels, which the owner is subscribed to. New
+    members are announced in the first channel. Raise Refused if an organization exists, and for
+    invalid names and addresses."""
+    decision = lifecycle.create(
         context,
         new.name,
         new.uuid,
@@ -47,15 +45,15 @@ def found(context: CommandContext, new: NewOrganization) -> Decision[User]:
     owner = decision.result
     changes: list[AnyChange] = list(decision.changes)
     for channel_id, channel in enumerate(new.channels, _FIRST_CHANNEL):
-        changes += _opened(context, channel_id, channel, owner)
+        changes += _channel_changes(context, channel_id, channel, owner)
     return Decision(owner, changes)
 
 
-def _opened(
+def _channel_changes(
     context: CommandContext, channel_id: int, new: NewChannel, owner: User
 ) -> list[AnyChange]:
-    """Return the changes that create a channel with the owner in it. `channels.new_channel` can't:
-    it checks the permissions of an account that doesn't exist yet."""
+    """Return the changes that create a channel with the owner as subscriber. `channels.new_channel`
+    can't, because it checks the permissions of an account that doesn't exist yet."""
     channel = Channel(
         id=channel_id,
         name=names.channel_name(new.name),
@@ -68,5 +66,5 @@ def _opened(
     )
     return [
         ChannelCreated(channel=channel),
-        subscription_changes.subscribed(context.state, channel, [owner], {}),
+        subscription_changes.subscription_change(context.state, channel, [owner], {}),
     ]

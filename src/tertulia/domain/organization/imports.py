@@ -1,7 +1,5 @@
-"""Imports of uploaded exports: requesting, starting, canceling, and how they end. For owners.
-
-A job runs them, one at a time (`jobs/imports.py`).
-"""
+"""Imports of uploaded exports: requesting, starting, canceling, and finishing them. For owners. A
+job runs one import at a time (`jobs/imports.py`)."""
 
 from typing import Final
 
@@ -22,9 +20,9 @@ from tertulia.state.state import State
 
 DAY: Final = 86400
 KEPT_DAYS: Final = 7
-"""How long the uploaded file is kept, unless the import is finished before."""
+"""The number of days for which the uploaded file is kept, unless the import finishes sooner."""
 MAX_RECORDS: Final = 20
-"""Imports that are remembered. Older ones are forgotten."""
+"""The number of imports whose records are kept. Older ones are deleted."""
 
 _BUSY: Final = "Another import is running. Wait until it's finished, or cancel it."
 
@@ -39,9 +37,9 @@ class NewImport(Struct, frozen=True, kw_only=True):
     team: str
     token_sealed: str
     is_dry_run: bool
-    """Whether it's only checked at first."""
+    """Whether to only check the file at first."""
     new_accounts: bool = False
-    """Whether everyone gets a new account, even if their email address has one here."""
+    """Whether to create new accounts even for email addresses that already have one."""
 
 
 def request(context: CommandContext, new: NewImport) -> Decision[DataImport]:
@@ -52,9 +50,9 @@ def request(context: CommandContext, new: NewImport) -> Decision[DataImport]:
     if any(data_import.path == new.path for data_import in state.data_imports):
         raise Refused("This file is already used by another import.")
     if new.team and new.kind is not ImportKind.MATTERMOST:
-        raise Refused("Only exports of Mattermost have teams.")
+        raise Refused("Only Mattermost exports have teams.")
     if new.token_sealed and new.kind is not ImportKind.SLACK:
-        raise Refused("Only exports of Slack need a token.")
+        raise Refused("Only Slack exports need a token.")
     now = int(context.now)
     made = DataImport(
         id=state.data_imports.next_id(),
@@ -77,10 +75,10 @@ def start(
     context: CommandContext, import_id: int, new_accounts: bool | None = None
 ) -> Decision[None]:
     """Start an import that was checked, or continue one that failed or was canceled. `new_accounts`
-    is as in `NewImport`; None keeps it. It can't change once the import has begun."""
+    is as in `NewImport`, and None keeps it. It can't change once records have been imported."""
     state = context.state
     permissions.require_owner(state, context.actor)
-    data_import = found(state, import_id)
+    data_import = existing_import(state, import_id)
     _require_none_running(state)
     if data_import.state is ImportState.FINISHED:
         raise Refused("This import is already finished.")
@@ -89,7 +87,9 @@ def start(
     if new_accounts is None:
         new_accounts = data_import.new_accounts
     if new_accounts is not data_import.new_accounts and data_import.started_at:
-        raise Refused("This import has begun, so you can't change who gets a new account.")
+        raise Refused(
+            "This import has already started, so you can't change who gets a new account."
+        )
     return _set(
         replace(
             data_import,
@@ -104,16 +104,16 @@ def start(
 
 
 def remove(context: CommandContext, import_id: int) -> Decision[None]:
-    """Cancel a running import, or forget one that isn't running. Records that were imported
+    """Cancel a running import, or delete the record of one that isn't running. Imported records
     stay."""
     permissions.require_owner(context.state, context.actor)
-    data_import = found(context.state, import_id)
+    data_import = existing_import(context.state, import_id)
     if not data_import.is_running:
         return Decision(None, (DataImportsRemoved(import_ids=(data_import.id,)),))
-    return Decision(None, _ended(context, data_import, ImportState.CANCELED))
+    return Decision(None, _end_changes(context, data_import, ImportState.CANCELED))
 
 
-def found(state: State, import_id: int) -> DataImport:
+def existing_import(state: State, import_id: int) -> DataImport:
     """Return the import. Raise NoSuchItem."""
     data_import = state.data_imports.get(import_id)
     if data_import is None:
@@ -122,7 +122,7 @@ def found(state: State, import_id: int) -> DataImport:
 
 
 def _require_none_running(state: State) -> None:
-    if running(state) is not None:
+    if running_import(state) is not None:
         raise Refused(_BUSY)
 
 
@@ -130,8 +130,9 @@ def _set(data_import: DataImport) -> Decision[None]:
     return Decision(None, (DataImportSet(data_import=data_import),))
 
 
-def samples_forgotten(state: State) -> list[AnyChange]:
-    """Return the changes that remove the samples of all reports, which have names and addresses."""
+def sample_removal_changes(state: State) -> list[AnyChange]:
+    """Return the changes that remove the samples, which contain names and addresses, from all
+    reports."""
     changes: list[AnyChange] = []
     for data_import in state.data_imports:
         bare = replace(
@@ -157,33 +158,28 @@ def _without_samples(summary: ImportSummary | None) -> ImportSummary | None:
 # As the server
 
 
-def running(state: State) -> DataImport | None:
-    """Return the import that is to be checked or imported."""
+def running_import(state: State) -> DataImport | None:
+    """Return the import to check or import next."""
     return next((data_import for data_import in state.data_imports if data_import.is_running), None)
 
 
-def is_to_be_imported(state: State, import_id: int) -> bool:
-    """Whether the import was started, and hasn't ended or been canceled."""
+def is_started(state: State, import_id: int) -> bool:
+    """Whether the import was started and hasn't finished, failed, or been canceled."""
     data_import = state.data_imports.get(import_id)
     return data_import is not None and data_import.state is ImportState.IMPORTING
 
 
 def is_allowed(state: State, data_import: DataImport) -> bool:
-    """Whether the person who started it is still an owner."""
+    """Whether the person who started the import is still an owner."""
     user = state.users.get(data_import.started_by)
     return user is not None and user.is_active and permissions.is_owner(state, user)
 
 
-def erased_accounts(state: State) -> int:
-    """Return how many accounts were erased."""
-    return sum(user.is_deleted for user in state.users)
-
-
-def checked(
+def finish_check(
     context: CommandContext, import_id: int, plan: ImportSummary, erased: int
 ) -> Decision[None]:
-    """Note what the dry run found, unless it was canceled. Its samples are left out if more than
-    `erased` accounts, those at its beginning, were erased."""
+    """Record the result of the dry run, unless it was canceled. Its samples are left out if more
+    accounts are erased by now than `erased`, the number at its start."""
     data_import = context.state.data_imports.get(import_id)
     if data_import is None or data_import.state is not ImportState.CHECKING:
         return Decision(None)
@@ -191,10 +187,11 @@ def checked(
     return _set(replace(data_import, state=ImportState.CHECKED, plan=current))
 
 
-def finished(
+def finish(
     context: CommandContext, import_id: int, summary: ImportSummary, erased: int
 ) -> Decision[None]:
-    """Note what was imported. The file isn't needed anymore. `erased` is as in `checked`."""
+    """Record that the import finished, with its result. The file isn't needed anymore. `erased` is
+    as in `finish_check`."""
     data_import = context.state.data_imports.get(import_id)
     if data_import is None or data_import.state is not ImportState.IMPORTING:
         return Decision(None)
@@ -209,19 +206,22 @@ def finished(
 
 
 def _current(state: State, summary: ImportSummary, erased: int) -> ImportSummary | None:
-    return summary if erased_accounts(state) == erased else _without_samples(summary)
+    return summary if state.users.erased_count == erased else _without_samples(summary)
 
 
-def failed(context: CommandContext, import_id: int, reason: str) -> Decision[None]:
-    """Note that the check or the import failed. `reason` is a sentence."""
+def fail(context: CommandContext, import_id: int, reason: str) -> Decision[None]:
+    """Record that the check or the import failed. `reason` is a sentence."""
     data_import = context.state.data_imports.get(import_id)
     if data_import is None or not data_import.is_running:
         return Decision(None)
-    return Decision(None, _ended(context, replace(data_import, reason=reason), ImportState.FAILED))
+    return Decision(
+        None, _end_changes(context, replace(data_import, reason=reason), ImportState.FAILED)
+    )
 
 
 def expire(context: CommandContext) -> Decision[None]:
-    """Give up files that nobody imports, and forget the oldest imports."""
+    """Delete the files of imports that were never started, and the records of the oldest
+    imports."""
     until = context.now - KEPT_DAYS * DAY
     ended = sorted(
         (data_import for data_import in context.state.data_imports if not data_import.is_running),
@@ -244,9 +244,11 @@ def _age(data_import: DataImport) -> tuple[int, int]:
     ), data_import.id
 
 
-def _ended(context: CommandContext, data_import: DataImport, state: ImportState) -> list[AnyChange]:
-    """Return the changes that end an import early. Clients load what has come along so far, which
-    had no events."""
+def _end_changes(
+    context: CommandContext, data_import: DataImport, state: ImportState
+) -> list[AnyChange]:
+    """Return the changes that end an import early. Clients reload, because imported records sent no
+    events."""
     ended = replace(data_import, state=state, ended_at=int(context.now))
     changes: list[AnyChange] = [DataImportSet(data_import=ended)]
     if data_import.state is ImportState.IMPORTING:
@@ -259,10 +261,10 @@ def _without_file(data_import: DataImport) -> DataImport:
 
 
 def require_moved(state: State) -> None:
-    """Raise Refused while the organization is moving here: new messages and accounts there would
-    have the same IDs."""
+    """Raise Refused while the organization is being moved here, because new messages and accounts
+    would have the same IDs as imported ones."""
     if not state.is_empty and state.realm.moving_from:
         raise Refused(
-            f"This organization is still moving here from {state.realm.moving_from}. Write there"
-            " until the move is finished."
+            f"This organization is still moving here from {state.realm.moving_from}. Post"
+            " messages there until the move is finished."
         )

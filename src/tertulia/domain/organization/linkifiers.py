@@ -1,4 +1,4 @@
-"""Linkifiers and code playgrounds, which both have URL templates."""
+"""Linkifiers and code playgrounds, which both use URL templates."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -30,8 +30,8 @@ _RUNS_CODE: Final = ("javascript:", "vbscript:", "data:")
 
 
 def url_template(text: str) -> tuple[str, frozenset[str]]:
-    """Return the template in its final form, and the names of its variables. Raise Refused if it's
-    invalid or runs code."""
+    """Return the normalized template and the names of its variables. Raise Refused if it's invalid
+    or its URL runs code."""
     template = text.strip()
     if not template or len(template) > MAX_TEMPLATE:
         raise Refused(f"A URL template must have 1 to {MAX_TEMPLATE} characters.")
@@ -56,13 +56,13 @@ def _check_literal(text: str) -> None:
 
 MAX_PATTERN: Final = 1000
 MAX_TEXT: Final = 1000
-"""Of an example, and of a reverse template."""
+"""The most characters of an example, and of a reverse template."""
 MAX_ALTERNATIVES: Final = 50
 MAX_LINKIFIERS: Final = 200
 MAX_CHARACTERS: Final = 100_000
-"""In the patterns, templates, and examples of all linkifiers: every client gets them."""
+"""The most characters of all patterns, templates, and examples, because every client gets them."""
 MAX_PATTERN_BYTES: Final = 2 * 1024 * 1024
-"""Memory of a compiled pattern. It limits the time for compiling: 35 ms."""
+"""The most memory of a compiled pattern. It limits the time for compiling to 35 ms."""
 
 
 class LinkifierValues(Struct, frozen=True, kw_only=True):
@@ -90,27 +90,27 @@ def add(context: CommandContext, given: LinkifierValues) -> Decision[int]:
         )
     last = max((linkifier.order for linkifier in state.linkifiers), default=0)
     blank = Linkifier(id=state.linkifiers.next_id(), order=last + 1, pattern="", url_template="")
-    linkifier = _checked(state, _revised(blank, given))
+    linkifier = _checked(state, _updated_linkifier(blank, given))
     return Decision(linkifier.id, (LinkifierSet(linkifier=linkifier),))
 
 
 def change(context: CommandContext, linkifier_id: int, given: LinkifierValues) -> Decision[None]:
     """Change a linkifier. Raise Refused as `add`, and if it doesn't exist."""
     permissions.require_administrator(context.state, context.actor)
-    before = _known(context.state, linkifier_id)
-    after = _checked(context.state, _revised(before, given))
+    before = _existing_linkifier(context.state, linkifier_id)
+    after = _checked(context.state, _updated_linkifier(before, given))
     return Decision(None, () if after == before else (LinkifierSet(linkifier=after),))
 
 
 def remove(context: CommandContext, linkifier_id: int) -> Decision[None]:
     """Remove a linkifier. Raise Refused if it doesn't exist."""
     permissions.require_administrator(context.state, context.actor)
-    _known(context.state, linkifier_id)
+    _existing_linkifier(context.state, linkifier_id)
     return Decision(None, (LinkifierRemoved(linkifier_id=linkifier_id),))
 
 
 def order(context: CommandContext, linkifier_ids: Sequence[int]) -> Decision[None]:
-    """Set the order of the linkifiers. Raise Refused unless each is named once."""
+    """Set the order of the linkifiers. Raise Refused unless each is named exactly once."""
     permissions.require_administrator(context.state, context.actor)
     present = [linkifier.id for linkifier in context.state.linkifiers_in_order]
     if sorted(linkifier_ids) != sorted(present):
@@ -120,14 +120,14 @@ def order(context: CommandContext, linkifier_ids: Sequence[int]) -> Decision[Non
     return Decision(None, (LinkifiersOrdered(linkifier_ids=tuple(linkifier_ids)),))
 
 
-def _known(state: State, linkifier_id: int) -> Linkifier:
+def _existing_linkifier(state: State, linkifier_id: int) -> Linkifier:
     linkifier = state.linkifiers.get(linkifier_id)
     if linkifier is None:
         raise Refused("This linkifier doesn't exist.")
     return linkifier
 
 
-def _revised(linkifier: Linkifier, given: LinkifierValues) -> Linkifier:
+def _updated_linkifier(linkifier: Linkifier, given: LinkifierValues) -> Linkifier:
     values = {
         name: value for name, value in msgspec.structs.asdict(given).items() if value is not UNSET
     }
@@ -142,8 +142,8 @@ def _revised(linkifier: Linkifier, given: LinkifierValues) -> Linkifier:
 
 
 def _checked(state: State, linkifier: Linkifier) -> Linkifier:
-    """Return the linkifier in its final form. Raise as `add`."""
-    pattern = compiled(linkifier.pattern)
+    """Return the normalized linkifier. Raise as `add`."""
+    pattern = compile_pattern(linkifier.pattern)
     if any(o.pattern == linkifier.pattern for o in state.linkifiers if o.id != linkifier.id):
         raise Refused("Another linkifier already has this pattern.")
     groups = frozenset(pattern.groupindex)
@@ -173,8 +173,9 @@ def _size(linkifier: Linkifier) -> int:
     return sum(map(len, (linkifier.pattern, *templates, *texts)))
 
 
-def options() -> Any:
-    """Return options for compiling patterns. Errors aren't logged, since the refusal has them."""
+def pattern_options() -> Any:
+    """Return the options for compiling patterns. They turn off RE2's own error log, since the
+    refusal contains the error."""
     import re2  # type: ignore[import-untyped]  # it comes without types
 
     quiet = re2.Options()
@@ -184,22 +185,21 @@ def options() -> Any:
 
 
 def between_words(pattern: str) -> str:
-    """Return a pattern that matches only where it isn't part of a word. Its first group is the
-    match."""
+    """Return a pattern that matches only whole words. Its first group is the match."""
     return rf"(?:^|[^\pL\pN])({pattern})(?:$|[^\pL\pN])"
 
 
-def compiled(pattern: str) -> Any:
-    """Compile the regular expression. Raise Refused if it's invalid. RE2 takes linear time, and so
-    has no backreferences or lookahead."""
+def compile_pattern(pattern: str) -> Any:
+    """Compile the regular expression. Raise Refused if it's invalid. RE2 takes linear time, so it
+    doesn't support backreferences and lookahead."""
     import re2
 
     if not 0 < len(pattern) <= MAX_PATTERN:
         raise Refused(f"A pattern must have 1 to {MAX_PATTERN} characters.")
     try:
-        found = re2.compile(pattern, options())
-        re2.compile(between_words(pattern), options())
-        return found
+        compiled = re2.compile(pattern, pattern_options())
+        re2.compile(between_words(pattern), pattern_options())
+        return compiled
     except re2.error as error:
         if "too large" in str(error):
             raise Refused(
@@ -230,16 +230,16 @@ def _check_example(linkifier: Linkifier, pattern: Any) -> None:
     match = pattern.fullmatch(example)
     if match is None:
         raise Refused("The pattern doesn't match the example.")
-    if template is not None and filled(template, match.groupdict(default="")) != example:
+    if template is not None and fill_template(template, match.groupdict(default="")) != example:
         raise Refused("The reverse template doesn't reproduce the example.")
 
 
 _PART: Final = re.compile(r"\{\{|\}\}|\{(\w+)\}|[^{}]+")
 
 
-def filled(template: str, values: Mapping[str, str]) -> str:
-    """Fill in the variables of a reverse template. Raise Refused if it's invalid or names an
-    unknown variable."""
+def fill_template(template: str, values: Mapping[str, str]) -> str:
+    """Return the reverse template with its variables filled in. Raise Refused if it's invalid or
+    names an unknown variable."""
     parts: list[str] = []
     end = 0
     for part in _PART.finditer(template):

@@ -13,7 +13,7 @@ from tertulia.domain.channels import channels
 from tertulia.domain.groups import group_settings
 from tertulia.domain.groups.group_settings import REALM_SETTINGS, PermissionUpdate
 from tertulia.domain.messages.bot_messages import Render
-from tertulia.domain.organization.realms import LANGUAGES
+from tertulia.domain.organization.lifecycle import LANGUAGES
 from tertulia.model.changes import AnyChange, RealmChanged, RealmDefaultsChanged
 from tertulia.model.errors import Refused
 from tertulia.model.groups import normalized
@@ -22,7 +22,7 @@ from tertulia.model.settings import declared_settings
 from tertulia.state.decision import CommandContext, Decision
 
 NOWHERE: Final = -1
-"""Stands for no channel in place of a channel's ID."""
+"""Means no channel, in place of a channel's ID."""
 FOR_EVER: Final = -1
 """The value of `message_retention_days` that keeps messages forever."""
 MAX_URL: Final = 200
@@ -36,9 +36,9 @@ VIDEO_CALLS: Final[Mapping[int, tuple[str, str]]] = {
     7: ("nextcloud_talk", "Nextcloud Talk"),
     100: ("hosted", "Call server of this organization"),
 }
-"""Video call providers by number: key and name. The last one is an extension."""
+"""Video call providers by number, with key and name. The last one is an extension."""
 ZOOM: Final = 3
-"""Providers from here on are only offered if the operator sets them up."""
+"""Providers from this number on are only offered if the operator configures them."""
 BIG_BLUE_BUTTON: Final = 4
 ZOOM_FOR_ALL: Final = 5
 NEXTCLOUD_TALK: Final = 7
@@ -50,15 +50,15 @@ CHECKED: Final = frozenset(
     for name, setting in _SETTINGS.items()
     if not setting.setting.read_only and name not in REALM_SETTINGS
 )
-"""The settings that `checked_value` knows."""
+"""The settings that `checked_value` accepts."""
 FOR_OWNERS: Final = frozenset(
     name for name, setting in _SETTINGS.items() if setting.setting.owners_only
 )
-"""Settings that administrators can't change: who can join, and what is deleted."""
+"""Settings that only owners can change: who can join, and when messages are deleted."""
 
 
 class OrganizationUpdate(Struct, frozen=True, kw_only=True):
-    """New values for settings: fields of `Realm` by name, and permissions."""
+    """New values for settings, which are fields of `Realm` by name, and for permissions."""
 
     values: Mapping[str, Any] = {}
     groups: Mapping[str, PermissionUpdate] = {}
@@ -73,7 +73,7 @@ def check_may_change(context: CommandContext, fields: frozenset[str]) -> Decisio
 
 
 def change(context: CommandContext, edit: OrganizationUpdate, render: Render) -> Decision[None]:
-    """Change the organization's settings: all or none.
+    """Change the organization's settings, all or none.
 
     Raise NotPermitted without permission; Refused for invalid values, including channels that the
     actor can't see; StaleExpectation and SystemGroupRequired for permissions.
@@ -84,20 +84,20 @@ def change(context: CommandContext, edit: OrganizationUpdate, render: Render) ->
     if "description" in values:
         values["rendered_description"] = render(context, values["description"]).html
     for name, given in edit.groups.items():
-        values[name] = group_settings.updated(
+        values[name] = group_settings.updated_setting(
             state, name, REALM_SETTINGS[name], getattr(state.realm, name), given
         )
-    return Decision(None, changed(context, values))
+    return Decision(None, setting_changes(context, values))
 
 
 def _checked(context: CommandContext, name: str, value: Any) -> Any:
     checked = checked_value(name, value)
-    return _channel(context, checked) if name.endswith("_channel_id") else checked
+    return _channel(context, name, checked) if name.endswith("_channel_id") else checked
 
 
 def checked_value(name: str, value: Any) -> Any:
-    """Return the setting's value with the type that `Realm` has. Raise Refused if it's invalid. The
-    caller checks channels and permissions."""
+    """Return the setting's value with the type that `Realm` declares. Raise Refused if it's
+    invalid. The caller checks channels and permissions."""
     try:
         converted = msgspec.convert(value, _SETTINGS[name].type)
     except msgspec.ValidationError as error:
@@ -106,13 +106,16 @@ def checked_value(name: str, value: Any) -> Any:
     return converted if rule is None else rule(converted)
 
 
-def _channel(context: CommandContext, channel_id: int) -> int:
-    """Return the channel's ID. Raise Refused if it's archived or the actor can't see it."""
+def _channel(context: CommandContext, name: str, channel_id: int) -> int:
+    """Return the channel's ID. Raise Refused if it's archived, the actor can't see it, or it's
+    public and the setting needs a private one."""
     if channel_id == NOWHERE:
         return NOWHERE
-    channel = channels.known(context.state, context.actor, channel_id)
+    channel = channels.existing_channel(context.state, context.actor, channel_id)
     if channel.is_archived:
         raise Refused("This channel is archived.")
+    if name == "moderation_request_channel_id" and not channel.is_private:
+        raise Refused(channels.REPORTS_NOT_PUBLIC)
     return channel.id
 
 
@@ -173,11 +176,11 @@ _RULES: Final[Mapping[str, Callable[[Any], Any]]] = {
     "video_chat_provider": _video_calls,
     "welcome_message_custom_text": _welcome,
 }
-"""Rules for values beyond their types."""
+"""Rules for values in addition to their types."""
 
 
-def changed(context: CommandContext, values: Mapping[str, Any]) -> list[AnyChange]:
-    """Return the changes that give settings these values, if they differ."""
+def setting_changes(context: CommandContext, values: Mapping[str, Any]) -> list[AnyChange]:
+    """Return the changes that set these values, if they differ."""
     state, realm, now = context.state, context.state.realm, context.now
     new = {name: value for name, value in values.items() if _differs(realm, name, value)}
     if not new:
@@ -186,7 +189,10 @@ def changed(context: CommandContext, values: Mapping[str, Any]) -> list[AnyChang
         new["second_factor_required_since"] = int(now)
     change = RealmChanged(values=new)
     if "waiting_period_threshold" in new:
-        return [change, full_members.full_members(state, now, new["waiting_period_threshold"])]
+        return [
+            change,
+            full_members.full_members_change(state, now, new["waiting_period_threshold"]),
+        ]
     return [change]
 
 
@@ -198,14 +204,14 @@ def _differs(realm: Realm, name: str, value: Any) -> bool:
 
 
 def set_picture(context: CommandContext, name: str, file: str) -> Decision[RealmPicture]:
-    """Replace a picture by the given file (empty: the default). `name` is a field of `Realm`.
-    Return the previous picture. For administrators."""
+    """Replace one of the organization's pictures with the given file, or with the default if it's
+    empty. `name` is a field of `Realm`. Return the previous picture. For administrators."""
     permissions.require_administrator(context.state, context.actor)
     before: RealmPicture = getattr(context.state.realm, name)
     if before.file == file:
         return Decision(before)
     after = RealmPicture(file=file, version=before.version + 1)
-    return Decision(before, changed(context, {name: after}))
+    return Decision(before, setting_changes(context, {name: after}))
 
 
 def change_defaults(context: CommandContext, values: Mapping[str, Any]) -> Decision[None]:

@@ -33,7 +33,7 @@ class BulkChannel(Struct):
 
 
 class BulkNotifyProps(Struct):
-    """How someone, or a member of a channel, is notified."""
+    """The notification settings of a person, or of a channel's member."""
 
     desktop: str | None = None
     mobile: str | None = None
@@ -117,7 +117,7 @@ class BulkFileReference(Struct):
 
 
 class BulkPost(Struct):
-    """A post, a reply, or a direct post."""
+    """A post, a reply, or a direct message."""
 
     user: str
     create_at: int

@@ -1,4 +1,5 @@
-"""Mattermost's Markdown as Tertulia's: mentions, links to channels, emoji, and sizes of images."""
+"""Converting Mattermost's Markdown to Tertulia's: mentions, links to channels, emoji, and image
+sizes."""
 
 import re
 from collections.abc import Container
@@ -16,7 +17,7 @@ _EVERYONE: Final = frozenset({"all", "channel", "here"})
 
 
 class MattermostMarkup:
-    """Converts texts, and notes whom the last one mentions."""
+    """Converts texts, and records the people that the current message mentions."""
 
     def __init__(self, people: Container[str], channels: Container[str]) -> None:
         """`people` are user names, and `channels` keys."""
@@ -24,7 +25,7 @@ class MattermostMarkup:
         self._channels = channels
         self.mentioned: set[str] = set()
         self.permalinks = 0
-        """Links to messages in the last text."""
+        """The number of links to messages in the last text."""
 
     def begin(self) -> None:
         """Forget what the previous message mentioned."""

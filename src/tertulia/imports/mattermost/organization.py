@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from tertulia.domain import names
-from tertulia.domain.organization.realms import LANGUAGES
+from tertulia.domain.organization.lifecycle import LANGUAGES
 from tertulia.imports.emoji_aliases import emoji_named
 from tertulia.imports.mattermost.lines import (
     BulkBot,
@@ -47,17 +47,17 @@ DEFAULT_CHANNELS: Final = frozenset({"town-square", "off-topic"})
 _EMOJI_NAME: Final = re.compile(r"[0-9a-z_-]*[0-9a-z]")
 _NICKNAME: Final = "nickname"
 _POSITION: Final = "position"
-Placed = Callable[[str], str | None]
+FindFile = Callable[[str], str | None]
 """Finds a file of the export."""
 
 
 class KnownPeople(Struct):
-    """What is known before the first post."""
+    """The people in the part of the export that precedes the first post."""
 
     known: frozenset[str]
     """All user names of the export."""
     members: frozenset[str]
-    """Those that are imported in any case."""
+    """The people who are always imported."""
     channels: frozenset[str]
     """Keys."""
     private: frozenset[str]
@@ -71,12 +71,12 @@ class KnownPeople(Struct):
         return name in self.teams
 
     def has(self, name: str) -> bool:
-        """Whether a person is imported, or isn't in the export."""
+        """Whether a person is imported or doesn't appear in the export."""
         return name in self.members or name not in self.known
 
 
 class OrganizationReader:
-    """Collects everything but posts."""
+    """Collects everything except posts."""
 
     def __init__(self, team: str) -> None:
         """`team` is the name of the only team to import; empty for all."""
@@ -95,7 +95,7 @@ class OrganizationReader:
         return next((clean(_title(team)) for team in self._teams.values()), "Mattermost")
 
     def add(self, line: BulkLine) -> None:
-        """Add a line, unless it's of another team."""
+        """Add a line, unless it belongs to another team."""
         if line.team is not None:
             self._seen_teams.append(line.team.name)
             if not self._team or line.team.name == self._team:
@@ -113,7 +113,7 @@ class OrganizationReader:
             self._directs.append(line.direct_channel)
 
     def require_team(self) -> None:
-        """Raise SourceError if the export doesn't have the team, or has none."""
+        """Raise SourceError if the export has no teams or doesn't have the chosen team."""
         if self._teams:
             return
         if not self._seen_teams:
@@ -149,7 +149,7 @@ class OrganizationReader:
                     yield f"{team.name}/{channel.name}", channel
 
     def note_reading(self, unread: UnreadMarks) -> None:
-        """Note when people last read their conversations."""
+        """Record when people last read their conversations."""
         for user in self._users:
             if user.delete_at or not self._is_member(user):
                 continue
@@ -164,13 +164,13 @@ class OrganizationReader:
     # Records
 
     def organization(
-        self, findings: Findings, report: ImportReport, placed: Placed
+        self, findings: Findings, report: ImportReport, find_file: FindFile
     ) -> SourceOrganization:
-        """Return everything. `placed` finds a file of the export."""
+        """Return everything except posts. `find_file` finds a file of the export."""
         require_unique([*(user.username for user in self._users)], "people")
         require_unique(list(map(_key, self._channels)), "channels")
         teams = list(self._teams.values())
-        people = list(self._people(findings, report, placed))
+        people = list(self._people(findings, report, find_file))
         is_single = len(teams) == 1
         settings: dict[str, Any] = {}
         if is_single:
@@ -190,7 +190,7 @@ class OrganizationReader:
             ),
             channels=tuple(self._channel_records(findings)),
             subscriptions=tuple(self._subscriptions(people)),
-            emoji=tuple(self._emoji_records(report, placed)),
+            emoji=tuple(self._emoji_records(report, find_file)),
             profile_fields=(
                 SourceProfileField(
                     key=_NICKNAME, kind=FieldKind.SHORT_TEXT, name="Nickname", order=0
@@ -211,11 +211,11 @@ class OrganizationReader:
             report.skip("favorite direct messages", reason, number=favorites)
         for direct in self._directs:
             if (direct.header or "").strip():
-                reason = "Direct messages have no headers here."
+                reason = "Direct messages don't have headers here."
                 report.skip("headers of direct messages", reason, clean(direct.header or ""))
 
     def _people(
-        self, findings: Findings, report: ImportReport, placed: Placed
+        self, findings: Findings, report: ImportReport, find_file: FindFile
     ) -> Iterator[SourceUser]:
         users = {user.username: user for user in self._users}
         administrators = [
@@ -239,19 +239,19 @@ class OrganizationReader:
             if self._is_member(user):
                 if user.auth_service and not user.delete_at:
                     services[user.auth_service] = services.get(user.auth_service, 0) + 1
-                yield self._person(user, user.username in administrators, placed)
+                yield self._person(user, user.username in administrators, find_file)
         for service, number in services.items():
             reason = (
-                f"They signed in with {clean(service)[:40]}. Set up single sign-on, or they set a"
-                " password."
+                f"They signed in with {clean(service)[:40]}. Set up single sign-on, or have them"
+                " set a password."
             )
             report.change("people", reason, number=number)
         for bot in self._bots:
-            yield self._bot(bot, bot.owner if bot.owner in users else None, placed)
+            yield self._bot(bot, bot.owner if bot.owner in users else None, find_file)
         for name in findings.strangers:
             if name in users:
                 report.change("people", "They left the team, so they're deactivated.", name)
-                yield self._person(users[name], False, placed, is_active=False)
+                yield self._person(users[name], False, find_file, is_active=False)
             else:
                 reason = "They wrote messages, but aren't in the export."
                 report.change("people", reason, name)
@@ -277,7 +277,7 @@ class OrganizationReader:
         return Role.GUEST if is_guest else Role.MEMBER
 
     def _person(
-        self, user: BulkUser, is_owner: bool, placed: Placed, *, is_active: bool = True
+        self, user: BulkUser, is_owner: bool, find_file: FindFile, *, is_active: bool = True
     ) -> SourceUser:
         nickname = clean(user.nickname or "").strip()
         full_name = clean(f"{user.first_name or ''} {user.last_name or ''}").strip()
@@ -289,19 +289,19 @@ class OrganizationReader:
             address=clean(user.email or ""),
             role=self._role(user, is_owner),
             is_active=is_active and not user.delete_at,
-            avatar=_picture(user.profile_image, placed),
+            avatar=_picture(user.profile_image, find_file),
             settings=_settings(user, props),
             profile={key: value[:50] for key, value in profile.items() if value},
             alert_words=_alert_words(user, props),
             status=_status(user),
         )
 
-    def _bot(self, bot: BulkBot, owner: str | None, placed: Placed) -> SourceUser:
+    def _bot(self, bot: BulkBot, owner: str | None, find_file: FindFile) -> SourceUser:
         return SourceUser(
             key=bot.username,
             full_name=clean(bot.display_name or "").strip() or bot.username,
             is_active=not bot.delete_at,
-            avatar=_picture(bot.profile_image, placed),
+            avatar=_picture(bot.profile_image, find_file),
             bot=SourceBot(kind=BotKind.GENERIC, owner=owner),
             invitable=False,
         )
@@ -359,13 +359,13 @@ class OrganizationReader:
                         settings={n: value for n, value in given.items() if value is not None},
                     )
 
-    def _emoji_records(self, report: ImportReport, placed: Placed) -> Iterator[SourceEmoji]:
+    def _emoji_records(self, report: ImportReport, find_file: FindFile) -> Iterator[SourceEmoji]:
         for emoji in self._emoji.values():
             name = emoji.name.lower()
             if not _EMOJI_NAME.fullmatch(name) or len(name) > 100:
                 report.skip("custom emoji", "The name isn't allowed here.", emoji.name)
                 continue
-            place = placed(emoji.image) or emoji.image
+            place = find_file(emoji.image) or emoji.image
             yield SourceEmoji(key=f":{emoji.name}:", name=name, file=SourceFile(place=place))
 
 
@@ -388,8 +388,8 @@ def _members(direct: BulkDirectChannel) -> set[str]:
     }
 
 
-def _picture(path: str | None, placed: Placed) -> SourceFile | None:
-    place = placed(path) if path else None
+def _picture(path: str | None, find_file: FindFile) -> SourceFile | None:
+    place = find_file(path) if path else None
     return None if place is None else SourceFile(place=place)
 
 
@@ -418,7 +418,7 @@ def _settings(user: BulkUser, props: BulkNotifyProps) -> dict[str, Any]:
 
 
 def _alert_words(user: BulkUser, props: BulkNotifyProps) -> tuple[str, ...]:
-    """Return the words that notify someone, without their user name, which mentions them here."""
+    """Return someone's alert words, without their user name, which counts as a mention here."""
     names = {user.username, f"@{user.username}"}
     words = (clean(text).strip() for text in (props.mention_keys or "").split(","))
     return tuple(dict.fromkeys(w[:100] for w in words if w and w.lower() not in names))[:100]

@@ -24,13 +24,13 @@ from tertulia.imports.sorting import Findings, MessageSorter, milliseconds
 from tertulia.model.messages import Flag
 
 MAX_STRANGERS: Final = 50_000
-"""KnownPeople who aren't in the export but wrote messages."""
+"""The most people who wrote messages but aren't in the export."""
 MAX_FILES: Final = 100
-"""Files of a message."""
+"""The most files of a message."""
 
 
 class PostConverter:
-    """Converts posts, and gives them to a sorter. Notes in the findings what it can't convert."""
+    """Converts posts, and gives them to a sorter. Adds to the findings what it can't convert."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class PostConverter:
         self._converter = MattermostMarkup(people.known, people.channels)
 
     def add_channel_post(self, post: BulkPost, number: int) -> None:
-        """Add a post and its replies, which are a thread with that number."""
+        """Add a post and its replies, as the thread with this number."""
         channel = f"{post.team}/{post.channel}"
         if not self._people.has_team(post.team):
             self._report.skip("messages", "They are in other teams.", number=_count(post))
@@ -68,7 +68,7 @@ class PostConverter:
         """Add a direct message and its replies."""
         people = tuple(sorted({*(post.channel_members or ()), post.user}))
         if not all(self._people.has(person) for person in people):
-            reason = "They are between people of other teams."
+            reason = "They are between people in other teams."
             self._report.skip("direct messages", reason, number=_count(post))
             return
         if not all(self._know(person) for person in people):
@@ -76,13 +76,13 @@ class PostConverter:
         if post.replies:
             self._report.change(
                 "threads of direct messages",
-                "Direct messages have no topics here: replies come in the order of time.",
+                "Direct messages don't have threads here, so replies are in chronological order.",
             )
         for reply in (post, *(post.replies or ())):
             self._add(reply, "", people=people)
 
     def _know(self, name: str) -> bool:
-        """Note a person who isn't in the export. Return whether there's room for them."""
+        """Record a person who isn't in the export. Return False if there are too many."""
         if name in self._people.members or name in self._findings.strangers:
             return True
         if len(self._findings.strangers) >= MAX_STRANGERS:
@@ -103,7 +103,7 @@ class PostConverter:
         at = milliseconds(post.create_at)
         kind = post.type or ""
         if kind.startswith("system_"):
-            reason = "Notices, such as that someone joined a channel, aren't imported."
+            reason = "Notices, for example that someone joined a channel, aren't imported."
             self._report.skip("notices", reason, clean(post.message or ""))
             return
         if at is None:
@@ -126,8 +126,8 @@ class PostConverter:
         if self._converter.permalinks:
             self._report.change(
                 "links to messages",
-                "Mattermost's export doesn't say which message they mean, so they lead to the"
-                " previous server.",
+                "Mattermost's export doesn't say which messages they link to, so they still lead"
+                " to the previous server.",
                 number=self._converter.permalinks,
             )
         members = self._people.members_of.get(str(channel), frozenset()) if channel else people
@@ -157,7 +157,7 @@ class PostConverter:
         title = post.message or texts[-1]
         self._sorter.add(at, message, thread=thread, text=title)
         if further:
-            self._report.change("messages", "They were too long, and became several.")
+            self._report.change("messages", "They were too long, so they were split.")
         for part in further:
             rest = SourceMessage(
                 key=0,
@@ -180,7 +180,7 @@ class PostConverter:
         at = milliseconds(post.edit_at)
         if at is None:
             return ()
-        self._report.change("edits", "The export doesn't have the previous texts.")
+        self._report.change("edits", "The export doesn't have the previous versions.")
         return (SourceEdit(at=at // 1000, user=post.user),)
 
     def _reactions(self, given: Sequence[BulkReaction]) -> tuple[SourceReaction, ...]:
@@ -198,7 +198,7 @@ class PostConverter:
             name = display_name(clean(bulk_file_reference.path))
             place = self._place(bulk_file_reference.path)
             if place is None:
-                reason = "The file isn't in the export. Create it with attachments."
+                reason = "The file isn't in the export. Create the export with attachments."
                 self._report.skip("files", reason, name)
                 lines.append(f"(missing file: {in_link(name)})")
                 continue
@@ -214,7 +214,7 @@ class PostConverter:
 
 
 def _named(props: dict[str, Any], content: str) -> str:
-    """Return the content with the name that a webhook gave, which differs from the sender's."""
+    """Return the content, preceded by the name that a webhook posted under."""
     name = " ".join(clean(text_in(props, "override_username")).replace("*", "").split())[:100]
     is_webhook = text_in(props, "from_webhook").lower() == "true"
     return f"**{name}**\n{content}" if name and is_webhook else content

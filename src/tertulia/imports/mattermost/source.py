@@ -24,13 +24,16 @@ from tertulia.imports.sorting import (
 from tertulia.imports.source import MessageBatch, SourceError, Survey
 
 MAX_LINE: Final = 128 * 1024 * 1024
-"""Bytes of a line: a post with all its replies."""
+"""Longest line, in bytes. A line has a post with all its replies."""
 _LINE_FILES: Final = (".jsonl", ".json")
+_VERSION_BYTES: Final = 1000
+"""The bytes of a file that are searched for its version."""
 _ORGANIZATION: Final = frozenset({"team", "channel", "user", "bot", "emoji", "direct_channel"})
 
 
 class MattermostExport:
-    """The archive that `mmctl export create` makes, its directory, or only its file of lines."""
+    """The archive that `mmctl export create` makes, its extracted directory, or only its JSONL
+    file."""
 
     kind = "mattermost"
     keeps_ids = False
@@ -77,7 +80,7 @@ class MattermostExport:
         pass
 
     def _place(self, path: str) -> str | None:
-        """Return the place of a file that lines refer to, or None if it isn't there."""
+        """Return the path of a file that lines refer to, or None if it doesn't exist."""
         for place in (f"data/{path}", path):
             try:
                 file_in(self._directory, place)
@@ -94,7 +97,7 @@ class MattermostExport:
         return reader
 
     def _read(self) -> Findings:
-        """Read everything once: sort the posts into a file, and copy the other lines."""
+        """Read the whole export once: sort the posts into a file, and copy the other lines."""
         if self._findings is None:
             self._findings = stored_findings(self._found)
         if self._findings is None:
@@ -137,7 +140,7 @@ class MattermostExport:
             elif line.type in {"scheme", "role"}:
                 report.skip("permission schemes and roles", "Set permissions after the import.")
             elif line.type != "version":
-                report.skip("lines", "The line is of an unknown kind.", line.type)
+                report.skip("lines", "The line's type is unknown.", line.type)
         reader.require_team()
 
 
@@ -145,18 +148,21 @@ def _lines_in(directory: Path) -> Path:
     paths = sorted(path for path in directory.iterdir() if path.suffix in _LINE_FILES)
     if len(paths) == 1:
         return paths[0]
+    # Exports of other servers have several JSON files.
+    paths = [path for path in paths if path.is_file() and _begins_with_version(path)]
+    if len(paths) == 1:
+        return paths[0]
     if not paths:
         raise SourceError(
-            "The export has no .jsonl file, so it isn't a bulk export of Mattermost. Create one"
-            " with `mmctl export create`."
+            "The export has no file with lines that begins with a version, so it isn't a bulk"
+            " export of Mattermost. Create one with `mmctl export create`."
         )
     names = ", ".join(path.name for path in paths[:5])
     raise SourceError(f"The export has several files with lines ({names}). Name one of them.")
 
 
 def _parsed(place: Path, report: ImportReport) -> Iterator[tuple[BulkLine, bytes]]:
-    """Yield the lines that are as Mattermost writes them. Raises SourceError if the file ends in
-    the middle of one."""
+    """Yield the valid lines. Raises SourceError if the file ends in the middle of a line."""
     decoder = msgspec.json.Decoder(BulkLine)
     with place.open("rb") as file:
         while encoded := file.readline(MAX_LINE + 1):
@@ -172,17 +178,22 @@ def _parsed(place: Path, report: ImportReport) -> Iterator[tuple[BulkLine, bytes
                         f"{place.name} ends in the middle of a line. It's incomplete: download it"
                         " again."
                     ) from error
-                report.skip("lines", "The line isn't as Mattermost writes it.", _excerpt(encoded))
+                report.skip("lines", "The line isn't in Mattermost's format.", _excerpt(encoded))
 
 
 def _excerpt(encoded: bytes) -> str:
     return encoded[:120].decode("utf-8", "replace")
 
 
+def _begins_with_version(path: Path) -> bool:
+    with path.open("rb") as file:
+        return b'"version"' in file.read(_VERSION_BYTES)
+
+
 def _require_version(line: BulkLine, place: Path) -> None:
     if line.type != "version":
         raise SourceError(
-            f"{place.name} doesn't begin with a version, so it isn't a bulk export of Mattermost."
+            f"{place.name} doesn't begin with a version, so it isn't a Mattermost bulk export."
         )
     if line.version != 1:
         raise SourceError(f"{place.name} has the version {line.version}. Only 1 is known.")

@@ -1,7 +1,7 @@
-"""Reading BSON, the binary form of JSON that MongoDB writes (https://bsonspec.org).
+"""Reading BSON, the binary JSON format of MongoDB (https://bsonspec.org).
 
-Fields that aren't wanted are skipped without decoding them: Rocket.Chat stores each message a
-second time, parsed, and the skipping is faster than a decoder of whole documents.
+Fields that aren't wanted are skipped without decoding them, which is faster than decoding whole
+documents: Rocket.Chat stores each message a second time, parsed.
 """
 
 import struct
@@ -9,16 +9,16 @@ from collections.abc import Collection, Iterator
 from typing import Any, BinaryIO, Final
 
 MAX_DOCUMENT: Final = 17 * 1024 * 1024
-"""Bytes. MongoDB's limit is 16 MiB."""
+"""Largest document, in bytes. MongoDB's limit is 16 MiB."""
 MAX_DEPTH: Final = 60
-_INT32: Final = struct.Struct("<i")
+_int32: Final = struct.Struct("<i").unpack_from
 _INT64: Final = struct.Struct("<q")
 _DOUBLE: Final = struct.Struct("<d")
 _FIXED: Final = {
     0x01: 8, 0x06: 0, 0x07: 12, 0x08: 1, 0x09: 8, 0x0A: 0, 0x10: 4, 0x11: 8, 0x12: 8, 0x13: 16,
     0x7F: 0, 0xFF: 0,
 }  # fmt: skip
-"""Sizes of values by type, where they are always the same."""
+"""Size in bytes of values whose type determines it, by type."""
 
 
 class BadBson(ValueError):
@@ -36,7 +36,7 @@ def documents(
     encoded = None if wanted is None else frozenset(text.encode() for text in wanted)
     offset = 0
     while header := file.read(4):
-        length = _INT32.unpack(header)[0] if len(header) == 4 else 0
+        length = _int32(header)[0] if len(header) == 4 else 0
         if not 5 <= length <= MAX_DOCUMENT:
             raise BadBson(f"no document begins at byte {offset}")
         data = header + file.read(length - 4)
@@ -65,41 +65,41 @@ def _document(
         encoded = data[at + 1 : stop]
         at = stop + 1
         if kind == 0x02:  # The most frequent kind.
-            size = 4 + _INT32.unpack_from(data, at)[0]
+            size = 4 + _int32(data, at)[0]
             if size < 5:
                 raise IndexError
         else:
-            size = _size(data, at, kind, last)
-        if at + size > last:
+            size = _FIXED.get(kind, -1)
+            if size < 0:
+                size = _size(data, at, kind, last)
+        following = at + size
+        if following > last:
             raise IndexError
         if wanted is None or encoded in wanted:
             name = encoded.decode("utf-8", "replace")
             result[name] = _value(data, at, size, kind, depth)
-        at += size
+        at = following
     return result
 
 
 def _size(data: bytes, at: int, kind: int, last: int) -> int:
-    """Return the size of a value in bytes."""
-    fixed = _FIXED.get(kind)
-    if fixed is not None:
-        return fixed
+    """Return the size in bytes of a value whose type doesn't determine it."""
     if kind in {0x03, 0x04, 0x0F}:  # A document, a list, code with its scope.
-        size = _INT32.unpack_from(data, at)[0]
+        size = _int32(data, at)[0]
         if size < 5:
             raise IndexError
     elif kind in {0x0D, 0x0E}:  # Code and symbols, with their final zero.
-        size = 4 + _INT32.unpack_from(data, at)[0]
+        size = 4 + _int32(data, at)[0]
         if size < 5:
             raise IndexError
     elif kind == 0x05:  # Binary data, after a byte for its kind.
-        size = 5 + _INT32.unpack_from(data, at)[0]
+        size = 5 + _int32(data, at)[0]
         if size < 5:
             raise IndexError
     elif kind == 0x0B:  # A regular expression: its pattern and options.
         size = data.index(0, data.index(0, at, last) + 1, last) + 1 - at
     elif kind == 0x0C:  # A pointer: a text and an object ID.
-        size = 16 + _INT32.unpack_from(data, at)[0]
+        size = 16 + _int32(data, at)[0]
         if size < 17:
             raise IndexError
     else:
@@ -127,5 +127,5 @@ def _value(data: bytes, at: int, size: int, kind: int, depth: int) -> Any:
         case 0x09 | 0x12:
             return _INT64.unpack_from(data, at)[0]
         case 0x10:
-            return _INT32.unpack_from(data, at)[0]
+            return _int32(data, at)[0]
     return None  # Nothing that Rocket.Chat uses.

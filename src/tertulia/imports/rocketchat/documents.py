@@ -1,4 +1,4 @@
-"""The documents of Rocket.Chat's database, as far as they are imported."""
+"""The fields of Rocket.Chat's documents that are imported."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -128,8 +128,8 @@ class RocketTeamMember(Struct, rename="camel"):
 def read_documents(
     dump: Dump, collection: str, kind: type[Document], skip: Callable[[str], None]
 ) -> Iterator[Document]:
-    """Yield the documents of a collection. Those that aren't as Rocket.Chat stores them are given
-    to `skip`, as text. Raises SourceError."""
+    """Yield the documents of a collection. Documents that aren't as Rocket.Chat stores them are
+    passed to `skip`, as text. Raises SourceError."""
     wanted = frozenset(field.encode_name for field in fields(kind))
     for document in dump.read(collection, wanted):
         try:

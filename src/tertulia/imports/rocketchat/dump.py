@@ -23,19 +23,19 @@ BUCKETS: Final = {
     "avatars": "rocketchat_avatars.chunks",
     "emoji": "custom_emoji.chunks",
 }
-"""Collections with the content of files, in pieces."""
+"""Collections with the content of files, in chunks."""
 _ENDINGS: Final = (".bson", ".bson.gz", ".json", ".json.gz")
 _ARCHIVE: Final = bytes.fromhex("6de29981")
 """The first bytes of `mongodump --archive`."""
 _GZIP: Final = b"\x1f\x8b"
 _DEEPEST: Final = 4
-"""Directories above the files of a dump."""
+"""Levels of directories above the files of a dump."""
 _PIECE: Final = 1024 * 1024
 _DATE: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?)(?:Z|\+00:?00)?")
 
 
 def dump_directory(directory: Path) -> Path:
-    """Return the directory with the collections, somewhere below. Raises SourceError."""
+    """Return the directory with the collections: this one or one below it. Raises SourceError."""
     paths = [
         place
         for depth in range(_DEEPEST)
@@ -50,7 +50,9 @@ def dump_directory(directory: Path) -> Path:
         )
     if len({path.parent for path in paths}) > 1:
         names = ", ".join(str(path.parent.relative_to(directory)) for path in paths[:5])
-        raise SourceError(f"The export has several databases ({names}). Name one's directory.")
+        raise SourceError(
+            f"The export has several databases ({names}). Pass the directory of one of them."
+        )
     return paths[0].parent
 
 
@@ -65,22 +67,22 @@ def require_directory_dump(path: Path) -> None:
             with gzip.open(path) as packed:
                 begin = packed.read(4)
         except (OSError, EOFError, zlib.error):
-            return  # Whatever it is, extracting says what's wrong.
+            return  # Extracting it will say what's wrong.
     if begin == _ARCHIVE:
         raise SourceError(
             f"{path.name} was made by `mongodump --archive`, which isn't supported. Run `mongodump`"
-            " without `--archive`, and name its directory."
+            " without `--archive`, and pass its directory."
         )
 
 
 class Dump:
-    """Reads collections, in BSON or as `mongoexport` writes them, compressed or not."""
+    """Reads collections, in BSON or JSON (`mongoexport`), compressed or not."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
     def place(self, collection: str) -> Path | None:
-        """Return a collection's file."""
+        """Return the path of a collection's file, or None if it's missing."""
         for ending in _ENDINGS:
             place = self.directory / f"{collection}{ending}"
             if place.is_file():
@@ -118,7 +120,7 @@ def _read(
         ) from error
 
 
-# What mongoexport writes
+# mongoexport's JSON
 
 
 def _json_lines(
@@ -176,7 +178,7 @@ def _time(given: Any) -> int | None:
 
 
 class GridFiles:
-    """The files that a dump has in pieces. An index says where each piece is."""
+    """The files in a dump's GridFS. An index has the position of each chunk."""
 
     def __init__(self, dump: Dump, scratch: Path) -> None:
         """`scratch` is the path of the index. Decompressed collections are next to it."""
@@ -185,7 +187,7 @@ class GridFiles:
         self._database: apsw.Connection | None = None
 
     def index(self) -> None:
-        """Read all pieces once, and note where they are."""
+        """Read all chunks once, and store their positions."""
         self.close()
         self._scratch.unlink(missing_ok=True)
         database = self._database = apsw.Connection(str(self._scratch))
@@ -216,12 +218,12 @@ class GridFiles:
                             )
 
     def has(self, bucket: str, file_id: str) -> bool:
-        """Whether the dump has a piece of the file."""
+        """Whether the dump has a chunk of the file."""
         return bool(self._offsets(bucket, file_id, 1))
 
     def store(self, file_id: str) -> str:
-        """Return where Rocket.Chat stored an upload, such as `AmazonS3:Uploads`; empty if the dump
-        doesn't say."""
+        """Return the store of an upload in Rocket.Chat, such as `AmazonS3:Uploads`; empty if the
+        dump doesn't say."""
         database = self._connected()
         if database is None:
             return ""
@@ -243,7 +245,7 @@ class GridFiles:
             self._database = None
 
     def _connected(self) -> apsw.Connection | None:
-        """Return the index, if there is one."""
+        """Return the index, or None if it doesn't exist."""
         if self._database is None and self._scratch.exists():
             self._database = apsw.Connection(str(self._scratch), flags=apsw.SQLITE_OPEN_READONLY)
         return self._database
@@ -259,7 +261,7 @@ class GridFiles:
         return [row[0] for row in rows]
 
     def _seekable(self, place: Path) -> Path:
-        """Return the collection's file, decompressed if need be."""
+        """Return the path of the collection's file, decompressed if necessary."""
         if place.suffix != ".gz":
             return place
         target = self._scratch.parent / place.stem
@@ -281,7 +283,7 @@ def _without_gz(place: Path) -> Path:
 
 
 class _Pieces(io.RawIOBase):
-    """The content of a file, from its pieces."""
+    """The content of a file, read from its chunks."""
 
     def __init__(self, place: Path, content: BinaryIO, offsets: list[int]) -> None:
         self._place = place

@@ -26,11 +26,11 @@ _MENTION: Final = re.compile(BEFORE_MENTION + r"@([\w.-]{1,100})")
 _CHANNEL: Final = re.compile(r"(?<![\w/#&])#([\w.-]{1,100})")
 _EVERYONE: Final = frozenset({"all", "here"})
 Keep = Callable[[str], str]
-"""Keeps a piece as it is, and returns what stands for it."""
+"""Keeps a piece of text unchanged, and returns the placeholder for it."""
 
 
 class RocketChatMarkup:
-    """Converts texts, and notes whom the last one mentions."""
+    """Converts texts, and records the people that the current message mentions."""
 
     def __init__(
         self,
@@ -45,9 +45,9 @@ class RocketChatMarkup:
         self._rooms = rooms
         self._emoji = emoji
         self.mentioned: set[str] = set()
-        """Keys of people."""
+        """Keys of the mentioned people."""
         self.linked: set[str] = set()
-        """IDs of messages that any text links."""
+        """IDs of messages that any text so far links."""
 
     def begin(self) -> None:
         """Forget what the previous message mentioned."""
@@ -62,7 +62,7 @@ class RocketChatMarkup:
         return convert(references.clean(text), self._plain)
 
     def message_url(self, url: str) -> str:
-        """Return a URL that may be a message's."""
+        """Convert a URL that may be that of a message."""
         match = _MESSAGE.fullmatch(url)
         if match is None:
             return url
@@ -83,7 +83,7 @@ class RocketChatMarkup:
             end = match[0][result.end() :]
             return keep(f"[message]({self.message_url(result[0])})") + end
 
-        # URLs come away first, since what is in them isn't markup.
+        # URLs are taken out first, because their characters aren't markup.
         if "://" in text:
             text = _LABELED.sub(lambda m: keep(f"[{m[2]}]({self.message_url(m[1])})"), text)
             text = _TARGET.sub(lambda m: keep(f"]({self.message_url(m[1])})"), text)

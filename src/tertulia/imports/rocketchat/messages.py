@@ -32,34 +32,33 @@ _SKIPPED: Final = {
     "otr-ack": "They are encrypted, and were never stored as text.",
     "rm": "They were deleted.",
 }
-"""Why messages of these kinds aren't imported."""
-_NOTICE: Final = "Notices, such as that someone joined a channel, aren't imported."
+"""The reasons why messages of these kinds aren't imported."""
+_NOTICE: Final = "Notices, for example that someone joined a channel, aren't imported."
 
 
 class RoomPlace(Struct, frozen=True):
-    """Where a room's messages go."""
+    """The conversation that a room's messages go to."""
 
     channel: str | None = None
     people: tuple[Key, ...] = ()
-    """Of direct messages."""
+    """The participants, for direct messages."""
     discussion: str = ""
     """The ID of a discussion, which becomes a topic."""
     title: str = ""
-    """The discussion's."""
+    """The discussion's title."""
     members: frozenset[str] = frozenset()
-    """Of the channel, or in direct messages."""
+    """The members of the channel or direct conversation."""
     is_private: bool = False
     skipped: str = ""
-    """Why its messages aren't imported."""
+    """The reason why its messages aren't imported; empty if they are."""
 
 
-Placed = Callable[[RocketFile], tuple[SourceFile | None, str]]
+FindFile = Callable[[RocketFile], tuple[SourceFile | None, str]]
 """Finds an uploaded file, or says why it isn't available."""
 
 
 class RocketMessageConverter:
-    """Converts messages, and gives them to a sorter. Notes in the findings what it can't
-    convert."""
+    """Converts messages, and gives them to a sorter. Adds to the findings what it can't convert."""
 
     def __init__(
         self,
@@ -69,7 +68,7 @@ class RocketMessageConverter:
         markup: RocketChatMarkup,
         findings: Findings,
         sorter: MessageSorter,
-        placed: Placed,
+        find_file: FindFile,
         secret: str,
     ) -> None:
         """`people` are keys by user name, `users` the keys of those who are imported. `secret`
@@ -81,7 +80,7 @@ class RocketMessageConverter:
         self._findings = findings
         self._report = findings.report
         self._sorter = sorter
-        self._placed = placed
+        self._find_file = find_file
         self._secret = secret
 
     def add(self, message: RocketMessage) -> None:
@@ -105,7 +104,7 @@ class RocketMessageConverter:
             self._add(message, place, at)
 
     def _know(self, person: RocketPerson) -> bool:
-        """Note a sender who isn't in the dump. Return whether there's room for them."""
+        """Record a sender who isn't in the dump. Return False if there are too many."""
         name = person.name or person.username or person.id
         return self._know_key(person.id, name)
 
@@ -159,7 +158,7 @@ class RocketMessageConverter:
             text=title,
         )
         if further:
-            self._report.change("messages", "They were too long, and became several.")
+            self._report.change("messages", "They were too long, so they were split.")
         for part in further:
             self._sorter.add(at, replace(source, content=part), thread=thread, text=title)
 
@@ -179,7 +178,9 @@ class RocketMessageConverter:
         at = milliseconds(message.edited_at)
         if at is None:
             return ()
-        self._report.change("edits", "The dump doesn't have the previous texts in a usable form.")
+        self._report.change(
+            "edits", "The dump doesn't have the previous versions in a usable form."
+        )
         editor = message.edited_by.id if message.edited_by else message.u.id
         return (SourceEdit(at=at // 1000, user=editor),)
 
@@ -201,7 +202,7 @@ class RocketMessageConverter:
     # Attachments
 
     def _attachments(self, message: RocketMessage) -> tuple[list[str], list[str]]:
-        """Return the quotes of other messages, and the other attachments but files."""
+        """Return the quotes of other messages, and the other attachments except files."""
         quotes: list[str] = []
         others: list[str] = []
         for fields in parts_in({"attachments": message.attachments}, "attachments"):
@@ -216,14 +217,14 @@ class RocketMessageConverter:
         return quotes, others
 
     def _quote(self, attachment: Mapping[str, Any]) -> str:
-        """Return a quoted message as a quote. Quotes in it are left out."""
+        """Return a quoted message as a Markdown quote. Nested quotes are left out."""
         text = self._markup.without_quotes(text_in(attachment, "text"))
         nested = [
             text_in(fields, "description") or text_in(fields, "title")
             for fields in parts_in(attachment, "attachments")
             if not text_in(fields, "message_link")
         ]
-        # Those mentioned in a quote aren't mentioned by the message.
+        # People mentioned in a quote aren't mentioned by the message.
         mentioned = self._markup.mentioned.copy()
         inner = self._markup.markdown("\n".join(part for part in (text, *nested) if part.strip()))
         self._markup.mentioned.clear()
@@ -239,13 +240,17 @@ class RocketMessageConverter:
         given = message.files or ([message.file] if message.file else [])
         files: list[SourceAttachment] = []
         lines: list[str] = []
-        for one in given[:MAX_FILES]:
-            if one.type_group == "thumb":
+        for given_file in given[:MAX_FILES]:
+            if given_file.type_group == "thumb":
                 continue
-            file, reason = self._placed(one)
+            file, reason = self._find_file(given_file)
             if file is None:
-                self._report.skip("files", reason, references.clean(one.name or one.id))
-                lines.append(f"(missing file: {in_link(references.clean(one.name or one.id))})")
+                self._report.skip(
+                    "files", reason, references.clean(given_file.name or given_file.id)
+                )
+                lines.append(
+                    f"(missing file: {in_link(references.clean(given_file.name or given_file.id))})"
+                )
                 continue
             attachment, line = attachment_of(
                 file, owner=message.u.id, created_at=at // 1000, secret=self._secret

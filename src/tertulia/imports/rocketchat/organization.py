@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from tertulia.domain.organization.realms import LANGUAGES
+from tertulia.domain.organization.lifecycle import LANGUAGES
 from tertulia.imports.records import (
     Holders,
     Key,
@@ -43,9 +43,9 @@ _EMOJI_NAME: Final = re.compile(r"[0-9a-z_-]*[0-9a-z]")
 _NICKNAME: Final = "nickname"
 _BIO: Final = "bio"
 _DEEPEST: Final = 20
-"""Discussions in discussions."""
+"""The most levels of nested discussions."""
 _LEADERS: Final = frozenset({"owner", "moderator"})
-_MALFORMED: Final = "They aren't as Rocket.Chat stores them."
+_MALFORMED: Final = "They aren't in Rocket.Chat's format."
 _NOT_CHANNELS: Final = {
     "l": "They are live chats with visitors.",
     "v": "They are phone calls with visitors.",
@@ -53,7 +53,7 @@ _NOT_CHANNELS: Final = {
 
 
 class RocketOrganizationReader:
-    """Reads everything but messages. Notes in the report what can't be imported."""
+    """Reads everything except messages. Reports what can't be imported."""
 
     def __init__(self, dump: Dump, grid: GridFiles, report: ImportReport) -> None:
         self._dump = dump
@@ -90,7 +90,7 @@ class RocketOrganizationReader:
         return self._names
 
     def rooms_by_name(self) -> dict[str, str]:
-        """Return the keys of channels by the names that messages link."""
+        """Return the keys of channels by the names that messages use for them."""
         return {
             room.name: room.id
             for room in self._rooms.values()
@@ -98,7 +98,7 @@ class RocketOrganizationReader:
         }
 
     def note_reading(self, unread: UnreadMarks) -> None:
-        """Note when people last read their rooms."""
+        """Record when people last read their rooms."""
         active = {user.key for user in self.users if user.is_active}
         for subscription in self._subscriptions(lambda _: None):
             place = self.places.get(subscription.rid)
@@ -154,29 +154,29 @@ class RocketOrganizationReader:
         if root.t == "d":
             people = self._people_of(root)
             if not people:
-                return RoomPlace(skipped="The dump doesn't say between whom they are.")
+                return RoomPlace(skipped="The dump doesn't say who is in the conversation.")
             return RoomPlace(people=people, members=frozenset(map(str, people)), is_private=True)
         if root.t not in {"c", "p"}:
             return RoomPlace(skipped="They are in rooms of an unknown kind.")
         is_topic = root is not room and not (room.t == "p" and root.t == "c")
-        own = root if is_topic else room
+        place = root if is_topic else room
         return RoomPlace(
-            channel=own.id,
+            channel=place.id,
             discussion=room.id if is_topic else "",
             title=_title(room) if is_topic else "",
-            members=frozenset(self._members.get(own.id, ())),
-            is_private=own.t == "p",
+            members=frozenset(self._members.get(place.id, ())),
+            is_private=place.t == "p",
         )
 
     def _root(self, room: RocketRoom) -> RocketRoom:
-        """Return the room where a discussion is, through all discussions."""
-        found = room
+        """Return the room that a discussion belongs to, through nested discussions."""
+        target = room
         for _ in range(_DEEPEST):
-            parent = self._rooms.get(found.prid or "")
+            parent = self._rooms.get(target.prid or "")
             if parent is None:
                 break
-            found = parent
-        return found
+            target = parent
+        return target
 
     def _people_of(self, room: RocketRoom) -> tuple[Key, ...]:
         keys = room.uids or [
@@ -190,12 +190,12 @@ class RocketOrganizationReader:
             place = self.places[room.id]
             if place.discussion:
                 self._report.change(
-                    "discussions", "They are topics of their channel.", _title(room)
+                    "discussions", "They became topics of their channel.", _title(room)
                 )
             if not self._is_channel(room.id):
                 continue
             if room.prid:
-                reason = "They aren't in a channel with the same members, so they are channels."
+                reason = "They aren't in a channel with the same members, so they became channels."
                 self._report.change("discussions", reason, _title(room))
             leaders = tuple(dict.fromkeys(self._leaders.get(room.id, ())))
             permissions: dict[str, Holders] = {}
@@ -255,7 +255,7 @@ class RocketOrganizationReader:
     # The rest
 
     def organization(self, findings: Findings) -> SourceOrganization:
-        """Return everything but messages."""
+        """Return everything except messages."""
         users = [*self.users, *self._strangers(findings.strangers)]
         return SourceOrganization(
             name=self.name,

@@ -29,18 +29,18 @@ from tertulia.imports.sorting import (
 from tertulia.imports.source import MessageBatch, SourceError, Survey
 
 UPLOADS = "uploads"
-"""A directory next to the dump with files that Rocket.Chat stored outside of its database."""
+"""The directory next to the dump with files that Rocket.Chat stored outside its database."""
 
 
 class RocketChatDump:
-    """What `mongodump` writes, or `mongoexport` collection by collection."""
+    """A dump by `mongodump`, or by `mongoexport` collection by collection."""
 
     kind = "rocketchat"
     keeps_ids = False
 
     def __init__(self, path: Path, work: Path, files: Path | None = None) -> None:
         """Open a dump. `work` is a directory for extracted and sorted files. `files` is the
-        directory of uploads, if they are outside of the database. Raises SourceError."""
+        directory of uploads, if they're outside the database. Raises SourceError."""
         require_directory_dump(path)
         directory = opened_directory(path, work)
         if files is not None and not files.is_dir():
@@ -85,7 +85,7 @@ class RocketChatDump:
         self._grid.close()
 
     def _read(self) -> Findings:
-        """Read everything once, and sort the messages into a file."""
+        """Read the dump once, and sort the messages into a file."""
         if self._findings is None:
             self._findings = stored_findings(self._found)
         if self._findings is None:
@@ -116,7 +116,7 @@ class RocketChatDump:
                     "rocketchat_message",
                     RocketMessage,
                     lambda sample: findings.report.skip(
-                        "messages", "They aren't as Rocket.Chat stores them.", sample
+                        "messages", "They aren't in Rocket.Chat's format.", sample
                     ),
                 ):
                     messages.add(message)
@@ -128,24 +128,24 @@ class RocketChatDump:
         return self._findings
 
     def _place(self, file: RocketFile) -> tuple[SourceFile | None, str]:
-        """Return an uploaded file, or why it isn't available."""
+        """Return an uploaded file, or the reason why it isn't available."""
         name, media_type = file.name or file.id, file.type or ""
         if self._grid.has("uploads", file.id):
             place = f"grid/uploads/{file.id}"
             return SourceFile(place=place, name=name, media_type=media_type), ""
         ending = name.rpartition(".")[2]
-        for found in (f"{file.id}.{ending}", file.id):
+        for candidate in (f"{file.id}.{ending}", file.id):
             try:
-                file_in(self._files, found)
+                file_in(self._files, candidate)
             except FileNotFoundError:
                 continue
-            return SourceFile(place=f"disk/{found}", name=name, media_type=media_type), ""
+            return SourceFile(place=f"disk/{candidate}", name=name, media_type=media_type), ""
         store = self._grid.store(file.id).partition(":")[0]
         if store == "FileSystem":
-            return None, "They are in Rocket.Chat's file system. Name that directory with --files."
+            return None, "They are in Rocket.Chat's file system. Pass that directory with --files."
         if store and store != "GridFS":
             return (
                 None,
-                "They are in other storage. Download them, and name the directory (--files).",
+                "They are in other storage. Download them, and pass the directory with --files.",
             )
         return None, "The file isn't in the dump."

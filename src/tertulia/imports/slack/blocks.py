@@ -15,7 +15,7 @@ from tertulia.imports.slack.mrkdwn import (
 from tertulia.imports.slack.values import Record, record, records, text
 
 MAX_BLOCKS: Final = 500
-"""Blocks, elements, or attachments that are converted; Slack allows 50 to 100."""
+"""The most blocks, elements, or attachments that are converted. Slack allows 50 to 100."""
 _STYLES: Final = {"bold": BOLD, "italic": ITALIC, "strike": STRIKE}
 
 
@@ -23,14 +23,14 @@ class BlockConverter:
     """Converts the blocks and attachments of one message."""
 
     def __init__(self, converter: MrkdwnConverter, unknown: Callable[[str], None]) -> None:
-        """`unknown` is called with the type of each block that isn't known."""
+        """`unknown` is called with the type of each unknown block."""
         self._converter = converter
         self._unknown = unknown
         self._is_escaped = False
 
     def of(self, parent: Record, name: str = "blocks", *, is_escaped: bool = True) -> str:
-        """Convert a list of blocks. `is_escaped` tells whether `<` is written as `&lt;` in rich
-        text, which differs between exports."""
+        """Convert a list of blocks. `is_escaped` says whether rich text has `&lt;` for `<`, which
+        differs between exports."""
         self._is_escaped = is_escaped
         return mrkdwn.joined([self._block(fields) for fields in _first(records(parent, name))])
 
@@ -55,7 +55,7 @@ class BlockConverter:
             case "image" | "video" | "file" | "actions" | "input" | "call" | "context_actions":
                 return self._element(block)
             case "markdown":
-                # It's Markdown of bots. A mention would notify people.
+                # Bots wrote it as Markdown. A mention in it would notify people.
                 return text(block, "text").replace("@**", r"@\*\*")
             case "table":
                 return self._table(block)
@@ -72,7 +72,7 @@ class BlockConverter:
         return self._converter.mrkdwn(content)
 
     def _element(self, element: Record) -> str:
-        """Convert an element of a block, or a block that is like one."""
+        """Convert an element of a block, or a block that is similar to one."""
         match text(element, "type"):
             case "mrkdwn" | "plain_text":
                 return self._text(element)
@@ -200,8 +200,8 @@ class BlockConverter:
     # Attachments
 
     def attachments(self, message: Record, content: str) -> list[str]:
-        """Convert the attachments but previews of pages that the content links: readers get those
-        anyway."""
+        """Convert the attachments, except previews of pages that the content links: readers get
+        those anyway."""
         attachments = []
         for fields in _first(records(message, "attachments"), 100):
             is_quoted = fields.get("is_msg_unfurl") is True or fields.get("is_share") is True
@@ -260,5 +260,5 @@ def _is_plain(markdown: str) -> bool:
     return bool(markdown) and not set(markdown) & {"*", "\n", "`", "\x02"}
 
 
-def _first(found: Iterable[Record], most: int = MAX_BLOCKS) -> list[Mapping[str, object]]:
-    return [fields for _, fields in zip(range(most), found, strict=False)]
+def _first(blocks: Iterable[Record], most: int = MAX_BLOCKS) -> list[Mapping[str, object]]:
+    return [fields for _, fields in zip(range(most), blocks, strict=False)]

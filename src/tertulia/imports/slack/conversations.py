@@ -1,4 +1,4 @@
-"""The conversations of an export, and where their messages are."""
+"""The conversations of an export, and the directories of their messages."""
 
 import os
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from tertulia.imports.slack.values import Record, text, texts
 from tertulia.imports.source import SourceError
 
 MAX_LIST: Final = 256 * 1024 * 1024
-"""Bytes of a file such as `users.json`."""
+"""Largest file such as `users.json`, in bytes."""
 FILES: Final[tuple[tuple[str, "ConversationKind"], ...]] = (
     ("channels.json", "channel"),
     ("groups.json", "private"),
@@ -32,9 +32,10 @@ class SlackConversation(Struct, frozen=True, kw_only=True):
     name: str
     kind: ConversationKind
     directory: str
-    """Relative to the export; empty if the export has no messages of it."""
+    """The directory, relative to the export; empty if the export has no messages of this
+    conversation."""
     record: Any
-    """As the export has it."""
+    """The record in the export."""
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -46,7 +47,7 @@ class SlackConversation(Struct, frozen=True, kw_only=True):
 
 
 def listed(root: Path, name: str) -> list[Record]:
-    """Return the objects in one of the export's lists; none if the file doesn't exist. Raises
+    """Return the objects in one of the export's lists; empty if the file doesn't exist. Raises
     SourceError."""
     path = root / name
     if not path.is_file() or path.is_symlink():
@@ -63,10 +64,10 @@ def listed(root: Path, name: str) -> list[Record]:
 
 
 def conversations(root: Path) -> list[SlackConversation]:
-    """Return all conversations in the order of the export. Raises SourceError."""
+    """Return all conversations, in the export's order. Raises SourceError."""
     if not any((root / name).is_file() for name, _ in FILES):
         raise SourceError(
-            "The export has no channels.json, so it isn't an export of Slack. Choose the ZIP file"
+            "The export has no channels.json, so it isn't a Slack export. Choose the ZIP file"
             " that Slack made, or its directory."
         )
     directories = {entry.name for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False)}
@@ -99,7 +100,7 @@ def conversations(root: Path) -> list[SlackConversation]:
 def report_directories(
     root: Path, conversations: list[SlackConversation], report: ImportReport
 ) -> None:
-    """Note the directories of messages that no list mentions."""
+    """Report the directories of messages that no list mentions."""
     known = {conversation.directory for conversation in conversations} | _NOT_CONVERSATIONS
     for path in sorted(root.iterdir()):
         if path.is_dir() and path.name not in known:
@@ -119,9 +120,10 @@ def pinned_times(channel: Record) -> Iterator[int]:
 
 
 _LEFT_OUT: Final = {
-    "integration_logs.json": "Apps must be set up again; the log of their setup isn't needed.",
-    "canvases.json": "There are no canvases here. Files of canvases in messages are imported.",
-    "lists.json": "There are no lists here.",
+    "integration_logs.json": "Apps have to be set up again, so the log of their setup isn't"
+    " needed.",
+    "canvases.json": "Canvases aren't supported. Files of canvases in messages are imported.",
+    "lists.json": "Lists aren't supported.",
     "huddle_transcripts.json": "Transcripts of huddles aren't imported.",
     "file_conversations.json": "Comments on canvases and lists aren't imported.",
 }

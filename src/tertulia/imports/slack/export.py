@@ -23,19 +23,20 @@ from tertulia.imports.source import BATCH, MessageBatch, Survey
 from tertulia.outbound.http_client import Web
 from tertulia.outbound.http_responses import NotFetched, StreamedResponse
 
-AT_ONCE: Final = 50
-"""Messages of Slack in a batch. Long ones become several."""
+BATCH_SIZE: Final = 50
+"""Slack messages in a batch. Long ones become several messages."""
 _NAME: Final = re.compile(r"(?P<name>.+?)[ _-]Slack[ _-]export\b", re.IGNORECASE)
 _RECENT: Final = 3000
-"""Files that were listed last. A file may be in several messages, but comes along once."""
+"""The number of recent files that are remembered. A file may be in several messages, but is
+imported once."""
 _HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 
 
 class SlackExport:
-    """Implements `Source`.
+    """Implements `Source` for an export of Slack.
 
-    Message keys are numbers in the order of time across all conversations. `token` is one that may
-    read files (`files:read`). The name of the organization is in the archive's name, since the
+    Message keys are numbers in chronological order across all conversations. `token` is one that
+    may read files (`files:read`). The organization's name comes from the archive's name, since the
     export doesn't have it.
     """
 
@@ -97,33 +98,37 @@ class SlackExport:
         survey = self.survey()
         self._index.report(report)
         listing.report_directories(self._root, self._conversations, report)
-        found = self._known.organization(survey.name, self._index.moves(), report)
-        pictures = [one.avatar for one in found.users if one.avatar is not None]
-        pictures += [one.file for one in found.emoji]
-        self._downloads.plan(one.place for one in pictures if _is_url(one.place))
-        return found
+        organization = self._known.organization(survey.name, self._index.moves(), report)
+        pictures = [user.avatar for user in organization.users if user.avatar is not None]
+        pictures += [emoji.file for emoji in organization.emoji]
+        self._downloads.plan(picture.place for picture in pictures if _is_url(picture.place))
+        return organization
 
     def messages(self, after: str, report: ImportReport) -> Iterator[MessageBatch]:
         converter = SlackMessages(self._known, self._index, self._files, report)
         recent: deque[str] = deque(maxlen=_RECENT)
-        for located in self._index.batches(int(after or 0), AT_ONCE):
+        for located in self._index.batches(int(after or 0), BATCH_SIZE):
             waiting: list[SourceMessage] = []
             for place, content in located:
                 made = list(converter.messages(place, content))
                 if waiting and len(waiting) + len(made) > BATCH:
                     yield MessageBatch(tuple(waiting), str(place.key - 1))
                     waiting = []
-                waiting += [self._with_files(one, recent) for one in made]
+                waiting += [self._with_files(message, recent) for message in made]
             if waiting:
                 yield MessageBatch(tuple(waiting), str(located[-1][0].key))
 
     def _with_files(self, message: SourceMessage, recent: "deque[str]") -> SourceMessage:
-        """Plan to fetch a message's files, but those that another one just had."""
+        """Plan to fetch a message's files, except those of a recent message."""
         if not message.attachments:
             return message
-        kept = tuple(one for one in message.attachments if one.path not in recent)
-        recent.extend(one.path for one in kept)
-        self._downloads.plan(one.file.place for one in kept if _is_url(one.file.place))
+        kept = tuple(
+            attachment for attachment in message.attachments if attachment.path not in recent
+        )
+        recent.extend(attachment.path for attachment in kept)
+        self._downloads.plan(
+            attachment.file.place for attachment in kept if _is_url(attachment.file.place)
+        )
         return replace(message, attachments=kept)
 
     def open(self, place: str) -> BinaryIO:
@@ -141,7 +146,8 @@ def _is_url(place: str) -> bool:
 
 
 def _check(url: str, response: StreamedResponse) -> None:
-    """Raise NotFetched for Slack's login page, which it sends without a token that fits."""
+    """Raise NotFetched for Slack's login page, which it sends if the token is missing or isn't
+    valid."""
     is_page = url.partition("?")[0].lower().endswith((".html", ".htm", ".xhtml"))
     if is_slack(url) and response.media_type in _HTML and not is_page:
         raise NotFetched(

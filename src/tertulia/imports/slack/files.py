@@ -1,4 +1,4 @@
-"""The files of messages: which come along, and where they are."""
+"""The files of messages: which are imported, and where they are."""
 
 import hashlib
 import hmac
@@ -15,7 +15,7 @@ from tertulia.imports.slack.values import Record, record, records, text
 from tertulia.model.attachments import ADDRESS
 
 MAX_FILES: Final = 100
-"""Files of one message. Slack allows 10 to 20."""
+"""The most files of one message. Slack allows 10 to 20."""
 _TOKEN: Final = re.compile(r"(?:^|&)t=xox[a-z]-")
 _UPLOADS: Final = "__uploads"
 
@@ -24,7 +24,7 @@ class FilesOfMessage(NamedTuple):
     """The files of one message."""
 
     lines: list[str]
-    """Markdown."""
+    """The lines that link the files, in Markdown."""
     attachments: tuple[SourceAttachment, ...]
 
 
@@ -35,14 +35,15 @@ class SharedFiles:
     """Finds the files of messages."""
 
     def __init__(self, root: Path, seed: bytes, *, has_token: bool) -> None:
-        """`seed` makes the paths of files the same each time, and unguessable."""
+        """`seed` makes the paths of files reproducible and unguessable."""
         self._root = root
         self._seed = seed
         self._has_token = has_token
         self._local = _local_files(root)
 
     def of(self, message: Record, sender: str, at: int, report: ImportReport) -> FilesOfMessage:
-        """Return the message's files. Those that can't come along are links, or only reported."""
+        """Return the message's files. Files that can't be imported become links, or are only
+        reported."""
         if "files" not in message and "file" not in message:
             return _NONE
         lines: list[str] = []
@@ -70,17 +71,19 @@ class SharedFiles:
                 report.skip("files", "They were deleted in Slack.", name)
                 return "", None
             if mode == "hidden_by_limit":
-                report.skip("files", "Slack hid them, since the plan's limit was reached.", name)
+                report.skip("files", "Slack hid them, because the plan's limit was reached.", name)
                 return "", None
             if mode == "external" or file.get("is_external") is True:
-                report.change("files", "They are on another service, and linked there.", name)
+                report.change(
+                    "files", "They are stored in another service, so they're linked.", name
+                )
                 return mrkdwn.linked(shown, text(file, "url_private") or page), None
             if not is_slack(url):
-                report.skip("files", "The export has no address of them.", name)
+                report.skip("files", "The export doesn't have links to them.", name)
                 return mrkdwn.linked(shown, page) if page else shown, None
             if not (self._has_token or _TOKEN.search(urlsplit(url).query)):
                 report.skip(
-                    "files", "A token is needed to fetch them (--token). They are linked.", name
+                    "files", "Downloading them requires a token (--token), so they're linked.", name
                 )
                 return mrkdwn.linked(shown, page), None
         size = file.get("size")
@@ -107,7 +110,7 @@ class SharedFiles:
         return f"1/{digest[:2]}/{digest[2:34]}/{attachments.name_in_path(name)}"
 
     def _local_path(self, key: str) -> str:
-        """Return a file in the export, as tools that download files store it."""
+        """Return the path of a file in the export, if a tool has downloaded it."""
         if not key or not key.isalnum():
             return ""
         directory = self._root / _UPLOADS / key
@@ -119,7 +122,7 @@ class SharedFiles:
 
 
 def is_slack(url: str) -> bool:
-    """Whether the URL is a file's at Slack, which gets the token."""
+    """Whether the URL is that of a file at Slack, which may get the token."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -129,7 +132,7 @@ def is_slack(url: str) -> bool:
 
 
 SCHEMES: frozenset[str] = frozenset({"https"})
-"""A token isn't sent otherwise."""
+"""The token is sent only over these."""
 
 
 def _without_query(url: str) -> str:
@@ -140,7 +143,7 @@ def _without_query(url: str) -> str:
 
 
 def _local_files(root: Path) -> dict[str, str]:
-    """Return the files in `attachments` directories by ID: they are named `ID-NAME`."""
+    """Return the files in `attachments` directories by ID. They're named `ID-NAME`."""
     local_files: dict[str, str] = {}
     for directory in (root / "attachments", *root.glob("*/attachments")):
         if directory.is_dir() and not directory.is_symlink():

@@ -1,9 +1,9 @@
 """The order of an export's messages across its conversations, in a file next to it.
 
 An export has a directory for each conversation, and files of messages by day. The index reads each
-file once, and notes where each message is, so that all can be read by time in bounded memory. It
-also knows what only all messages together tell: threads, links between messages, when people
-joined, and the senders that the export has no records of.
+file once, and stores the position of each message, so that all can be read in chronological order
+in bounded memory. It also has what only all messages together show: threads, links between
+messages, when people joined, and the senders that the export has no records of.
 """
 
 import contextlib
@@ -26,17 +26,17 @@ from tertulia.imports.source import BATCH_BYTES
 from tertulia.imports.threads import ThreadTopics
 
 MAX_FILE: Final = 64 * 1024 * 1024
-"""Bytes of a file with messages. Slack writes one for each day."""
+"""Largest file with messages, in bytes. Slack writes one for each day."""
 MAX_ELEMENTS: Final = 8_000_000
-"""Commas in such a file: a bound of what decoding it takes."""
+"""The most commas in such a file, which bounds the memory for decoding it."""
 MAX_MESSAGE: Final = 16 * 1024 * 1024
-"""Bytes of a message in an export."""
+"""Largest message in an export, in bytes."""
 MAX_SENDERS: Final = 100_000
-"""Senders that the export has no records of."""
+"""The most senders without records in the export."""
 PARTS: Final = 16
-"""Messages that one of Slack may become: keys leave room for them."""
+"""The most messages that one Slack message may become. Keys leave room for them."""
 _VERSION: Final = 1
-"""Of the index's tables."""
+"""The version of the index's tables."""
 _OPEN_FILES: Final = 256
 _GAP: Final = re.compile(rb"[\s,]*")
 _ROWS: Final = 2000
@@ -44,10 +44,12 @@ _LINK: Final = re.compile(rb"archives\\?/([A-Z0-9]{2,20})\\?/p([0-9]{16})\b")
 
 JOINS: Final = frozenset({"channel_join", "group_join"})
 LEAVES: Final = frozenset({"channel_leave", "group_leave"})
-_CHANGED: Final = "It's about a change of the channel, which is imported as it is now."
-_APPS: Final = "It's about an app, which must be set up again."
+_CHANGED: Final = "It's about a change of the channel, which is imported in its current state."
+_APPS: Final = "It's about an app. Apps have to be set up again."
 SKIPPED: Final = {
-    **dict.fromkeys(JOINS | LEAVES, "It's about who joined or left, which subscriptions tell."),
+    **dict.fromkeys(
+        JOINS | LEAVES, "It's about someone joining or leaving, which the subscriptions show."
+    ),
     **dict.fromkeys(
         (
             *("channel_topic", "channel_purpose", "channel_name", "channel_archive"),
@@ -57,7 +59,9 @@ SKIPPED: Final = {
         ),
         _CHANGED,
     ),
-    **dict.fromkeys(("pinned_item", "unpinned_item"), "It's about a pin, which is imported."),
+    **dict.fromkeys(
+        ("pinned_item", "unpinned_item"), "It's about a pinned message. Pins are imported."
+    ),
     **dict.fromkeys(
         (
             *("bot_add", "bot_remove", "bot_enable", "bot_disable", "app_conversation_join"),
@@ -68,18 +72,18 @@ SKIPPED: Final = {
     **dict.fromkeys(("reminder_add", "reminder_delete"), "Reminders aren't in the export."),
     "tombstone": "It was deleted in Slack.",
     "message_deleted": "It's a record of a deletion.",
-    "message_changed": "It's a record of an edit; the message is imported as it is now.",
+    "message_changed": "It's a record of an edit. The message's current version is imported.",
     "message_replied": "It's a record of a reply.",
-    "joiner_notification": "It's a hint by Slack.",
-    "joiner_notification_for_inviter": "It's a hint by Slack.",
-    "channel_join_request": "It's a hint by Slack.",
+    "joiner_notification": "It's a tip from Slack.",
+    "joiner_notification_for_inviter": "It's a tip from Slack.",
+    "channel_join_request": "It's a tip from Slack.",
     "ekm_access_denied": "Its content was encrypted with a key that Slack couldn't use.",
 }
-"""Kinds of messages that aren't imported, and why."""
+"""The kinds of messages that aren't imported, and the reasons."""
 
 
 class _Head(Struct):
-    """What the index needs of a message."""
+    """The fields of a message that the index uses."""
 
     ts: Any = None
     thread_ts: Any = None
@@ -103,19 +107,19 @@ class IndexedMessage(NamedTuple):
     offset: int
     size: int
     topic: str | None
-    """Of its thread."""
+    """The topic of its thread."""
     in_thread: int | None
     is_linked: int
 
 
 class SlackIndex:
-    """Reads it, and builds it first if that wasn't finished."""
+    """An index file, which is built first if it isn't complete."""
 
     def __init__(self, path: Path, root: Path) -> None:
         self._root = root
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._db = self._connected(path)
-        if not self.is_complete:  # It may be damaged, since it was written without a journal.
+        if not self.is_complete:  # The file may be damaged, because it's written without a journal.
             self._db.close()
             path.unlink()
             self._db = self._connected(path)
@@ -148,8 +152,8 @@ class SlackIndex:
     # Building
 
     def build(self, conversations: Iterable[SlackConversation], known: Iterable[str]) -> None:
-        """Read all messages. `known` are the keys of senders with records. `name_threads` completes
-        the index."""
+        """Index all messages. `known` are the keys of senders with records. Call `name_threads`
+        afterwards to complete the index."""
         self._db.execute(_TABLES).fetchall()
         builder = _Builder(self._db, set(known))
         for conversation in conversations:
@@ -195,8 +199,8 @@ class SlackIndex:
             yield SlackSender(key, name, bool(is_bot), picture)
 
     def moves(self) -> Iterator[tuple[int, str, int, bool]]:
-        """Yield who joined or left: conversation, user, the key after which, and whether they
-        left; by conversation and user, in order."""
+        """Yield when people joined and left: conversation, user, the key of the message before, and
+        whether they left. Sorted by conversation and user, then in chronological order."""
         cursor = self._db.execute(
             "SELECT v.conversation, v.user, m.key, v.leaves FROM moves AS v JOIN messages AS m"
             " ON m.conversation = v.conversation AND m.at = v.at"
@@ -206,7 +210,7 @@ class SlackIndex:
             yield conversation, user, key * PARTS + PARTS - 1, bool(leaves)
 
     def key_of(self, conversation: int, at: int) -> int | None:
-        """Return the key of the message at that time, if it's imported."""
+        """Return the key of the message at this time, or None if it isn't imported."""
         row = self._row(
             "SELECT key FROM messages WHERE conversation = ? AND at = ? AND kind = 0",
             conversation,
@@ -215,12 +219,12 @@ class SlackIndex:
         return row[0] * PARTS if row else None
 
     def report(self, report: ImportReport) -> None:
-        """Note the messages and files that are skipped."""
+        """Report the messages and files that are skipped."""
         for kind, reason, sample, number in self._db.execute("SELECT * FROM skipped"):
             report.skip(kind, reason, sample, number)
 
     def batches(self, after: int, most: int) -> Iterator[list[tuple[IndexedMessage, bytes]]]:
-        """Yield messages by time after that key, in lists of at most `most`."""
+        """Yield messages after this key in chronological order, in lists of at most `most`."""
         while True:
             rows = self._db.execute(_READ, (after, most)).fetchall()
             if not rows:
@@ -293,7 +297,7 @@ class _Builder:
         try:
             head = values.decoded(raw, self._head)
         except ValueError:
-            self.skip("messages", "It isn't an object that can be read.", name)
+            self.skip("messages", "It isn't a valid JSON object.", name)
             return
         at = values.microseconds(head.ts)
         if not at:

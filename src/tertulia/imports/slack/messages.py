@@ -1,4 +1,4 @@
-"""Slack's messages as messages here."""
+"""Converting Slack's messages."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,6 +10,7 @@ from tertulia.imports import references
 from tertulia.imports.emoji_aliases import slack_emoji
 from tertulia.imports.markdown import parts_of
 from tertulia.imports.records import (
+    MAX_REACTIONS,
     SourceEdit,
     SourceMessage,
     SourceReaction,
@@ -30,10 +31,9 @@ from tertulia.model.numbers import counted
 from tertulia.model.reactions import EmojiKind
 
 MAX_PART: Final = names.MAX_MESSAGE - 1000
-"""Characters of Markdown in one message. Mentions get longer by their IDs."""
+"""Longest message, in characters of Markdown. Mentions get longer by their IDs."""
 MAX_TEXT: Final = MAX_PART * PARTS // 2
-"""Characters of Markdown that a message becomes. Slack allows 40,000."""
-MAX_REACTIONS: Final = 5000
+"""The most characters of Markdown that a Slack message becomes. Slack allows 40,000."""
 _LINK: Final = re.compile(
     r"https://[a-z0-9.-]+\.slack\.com/(?:archives/(?P<channel>[A-Z0-9]{2,20})"
     r"(?:/p(?P<at>[0-9]{16}))?|team/(?P<person>[A-Z0-9]{2,20}))/?(?:\?[^\s]*)?"
@@ -98,7 +98,8 @@ class SlackMessages:
     # Messages
 
     def messages(self, place: IndexedMessage, content: bytes) -> Iterator[SourceMessage]:
-        """Yield what a message becomes: nothing if it can't be read, several if it's long."""
+        """Yield the messages that a Slack message becomes: none if it can't be read, several if
+        it's long."""
         try:
             message = values.decoded(content, values.ANYTHING)
         except ValueError:
@@ -125,7 +126,7 @@ class SlackMessages:
             self._report.change("messages", reason, conversation.name)
         parts = parts_of(shown[:MAX_TEXT], MAX_PART)
         if len(parts) > 1:
-            self._report.change("messages", "It was long, so it became several.", conversation.name)
+            self._report.change("messages", "It was too long, so it was split.", conversation.name)
         for number, part in enumerate(parts):
             is_first, is_last = number == 0, number == len(parts) - 1
             yield SourceMessage(
@@ -150,7 +151,8 @@ class SlackMessages:
         return self._known.apps.get(key, key)
 
     def _signed(self, message: Record, sender: str, shown: str) -> str:
-        """Name an app's user if it isn't the account's name."""
+        """Return the content with the name that an app posted under, if it isn't the account's
+        name."""
         name = " ".join(text(message, "username").split())[:100]
         is_app = bool(text(message, "bot_id")) or text(message, "subtype") == "bot_message"
         if not is_app or not name or name == self._known.name_of(sender):
@@ -174,7 +176,7 @@ class SlackMessages:
         return mrkdwn.joined([shown, *blocks.attachments(message, shown)])
 
     def _unknown_block(self, kind: str) -> None:
-        self._report.skip("blocks of messages", "Blocks of this kind aren't known.", kind)
+        self._report.skip("blocks of messages", "Blocks of this type aren't supported.", kind)
 
     def _huddle(self, message: Record, converter: MrkdwnConverter) -> str:
         room = record(message, "room")
@@ -195,7 +197,7 @@ class SlackMessages:
     def _note_direct_thread(self, place: IndexedMessage) -> None:
         self._report.change(
             "replies in direct messages",
-            "Direct messages have no threads here; they are in the order of time.",
+            "Direct messages don't have threads here, so replies are in chronological order.",
         )
 
     def _edits(self, message: Record) -> tuple[SourceEdit, ...]:
@@ -204,7 +206,7 @@ class SlackMessages:
         return (SourceEdit(at=at, user=text(edited, "user") or None),) if at else ()
 
     def _reactions(self, message: Record) -> Iterator[SourceReaction]:
-        left = MAX_REACTIONS
+        left = MAX_REACTIONS + 1  # One more, so that an excess is reported.
         for reaction in records(message, "reactions"):
             name = text(reaction, "name")
             kind, code, shown = self._emoji(name.partition("::")[0])
@@ -214,7 +216,7 @@ class SlackMessages:
                 reason = "The export doesn't name the people."
                 self._report.skip("reactions", reason, name, missing - len(users))
             if code is None:
-                reason = "The export has no picture of the custom emoji."
+                reason = "The export doesn't have the custom emoji's image."
                 self._report.skip("reactions", reason, name, len(users))
                 continue
             for user in list(users)[:left]:
@@ -222,7 +224,7 @@ class SlackMessages:
             left -= min(left, len(users))
 
     def _emoji(self, name: str) -> tuple[EmojiKind, str | None, str]:
-        for _ in range(8):  # An alias may be one of another, or of itself.
+        for _ in range(8):  # An alias may refer to another one, or to itself.
             if name in self._known.emoji:
                 return EmojiKind.CUSTOM, name, name
             if name not in self._known.aliases:
@@ -254,8 +256,8 @@ class SlackMessages:
 
 
 def first_line(message: Any, known: SlackRecords) -> str:
-    """Return the text that a thread's topic is named after: the first line of its first message
-    with words, the name of its file, or its time."""
+    """Return the text that a thread's topic is named after: the first line with words of its first
+    message, the name of its file, or its time."""
     message = message if isinstance(message, dict) else {}
     attachments = records(message, "attachments")
     files = (*records(message, "files"), record(message, "file"))

@@ -34,7 +34,8 @@ _STYLES: Final = (
 _MARKED: Final = {"\x12": BOLD, "\x13": ITALIC, "\x14": STRIKE}
 _PIECES: Final = re.compile(r"(\x11[0-9]+\x11|[\x12-\x14])")
 _MARKUP: Final = re.compile(r"\\(?=[\\`*_{}\[\]()>#+\-.!]|\Z)|`|(?<!\s)\*|\*(?!\s)|\](?=\()")
-"""Characters that Markdown would read as markup. At the beginning of lines: `_LINE_MARKUP`."""
+"""Characters that Markdown would read as markup within a line. `_LINE_MARKUP` has those at the
+beginning of a line."""
 _LINE_MARKUP: Final = re.compile(r"^([ \t]*)(?=#{1,6}[ \t]|>)", re.MULTILINE)
 _EMOJI: Final = re.compile(r":([a-z0-9_+'-]+)(?:::skin-tone-[2-6])?:")
 _BULLET: Final = re.compile(r"^([ \t]*)[•◦▪]\uFE0E?[ \t]*", re.MULTILINE)
@@ -44,23 +45,23 @@ _QUOTED_REST: Final = re.compile(r"[ \t]*(?:&gt;){3}[ \t]?")
 _BEFORE_MENTION: Final = frozenset("'\"({[/<\n\t ")
 _WITH_SCHEME: Final = re.compile(r"(?:https?|ftp|mailto|tel|sms|xmpp|news):", re.IGNORECASE)
 _CONTINUING: Final = re.compile(r"^[ \t]*(?:\*|[0-9]+\.) |^>[^\n]*\Z", re.MULTILINE)
-"""Blocks that the next line would belong to."""
+"""Blocks that the next line would continue."""
 _BACKTICKS: Final = re.compile(r"`+")
 _LANGUAGE: Final = re.compile(r"[\w+#.-]{1,40}")
 
 
 class StyledText(Struct, frozen=True):
-    """Markdown of one style, without line breaks that matter."""
+    """Markdown in one style, without significant line breaks."""
 
     text: str
     style: int = 0
     is_mention: bool = False
     is_url: bool = False
-    """Whether it is a bare URL."""
+    """Whether the text is a bare URL."""
 
 
 class MrkdwnLookup(Protocol):
-    """What the texts refer to, as the references to it."""
+    """Looks up the people and channels that texts refer to."""
 
     def person(self, key: str, label: str) -> str: ...
 
@@ -69,16 +70,16 @@ class MrkdwnLookup(Protocol):
     def channel(self, key: str, label: str) -> str: ...
 
     def link(self, url: str, label: str) -> str | None:
-        """Return the Markdown of a link into the workspace, or None if it isn't one."""
+        """Return the Markdown of a link into the workspace, or None if the link leads elsewhere."""
 
 
 def written(spans: Sequence[StyledText]) -> str:
-    """Join spans to Markdown, so that each style begins and ends where Markdown sees it."""
+    """Join spans to Markdown, so that each style begins and ends where Markdown recognizes it."""
     parts: list[str] = []
     open_: list[int] = []
     last = ""
     waiting = ""
-    """White space, which belongs outside of styles."""
+    """White space, which must be outside of styles."""
 
     def put(text: str) -> None:
         nonlocal last
@@ -86,7 +87,7 @@ def written(spans: Sequence[StyledText]) -> str:
         last = text[-1]
 
     def close(until: int) -> None:
-        while open_ and any(not until & one for one in open_):
+        while open_ and any(not until & mark for mark in open_):
             put(_SIGNS[open_.pop()])
 
     for number, span in enumerate(spans):
@@ -119,7 +120,7 @@ def written(spans: Sequence[StyledText]) -> str:
 
 
 def _continues(url: str, following: str) -> bool:
-    """Whether a bare URL would end elsewhere than it does."""
+    """Whether the following text would become part of a bare URL."""
     return (
         following.isalnum()
         or following in {*"/_-=&%#~@+\x02"}
@@ -128,7 +129,7 @@ def _continues(url: str, following: str) -> bool:
 
 
 def escaped(text: str) -> str:
-    """Escape plain text, and write its emoji by their names here."""
+    """Escape plain text, and replace emoji names with the names here."""
     if "*" in text or "`" in text or "\\" in text or "](" in text:
         text = _MARKUP.sub(r"\\\g<0>", text)
     return _EMOJI.sub(_emoji, text) if ":" in text else text
@@ -157,12 +158,12 @@ def code_block(text: str, language: str = "") -> str:
 
 
 def linked(markdown: str, url: str) -> str:
-    """Write a link with that text."""
+    """Return a link with this text."""
     return f"[{label(markdown)}]({url_of(url)})"
 
 
 def label(markdown: str) -> str:
-    """Return Markdown in a form that can be a link's text."""
+    """Return Markdown that can be used as a link's text."""
     return re.sub(r"(?<!\\)[\[\]]", r"\\\g<0>", " ".join(markdown.split()))
 
 
@@ -180,9 +181,9 @@ class MrkdwnConverter:
     def __init__(self, lookup: MrkdwnLookup) -> None:
         self._lookup = lookup
         self.people: set[str] = set()
-        """The people whom it mentions."""
+        """Keys of the people that the message mentions."""
         self.groups: set[str] = set()
-        """The user groups that it mentions."""
+        """Keys of the user groups that the message mentions."""
 
     def mrkdwn(self, text: str) -> str:
         """Convert a text in mrkdwn."""
@@ -197,7 +198,7 @@ class MrkdwnConverter:
         return joined(blocks)
 
     def _lines(self, text: str, blocks: list[str], *, in_quotation: bool) -> bool:
-        """Convert lines without code blocks. Return whether a quotation continues after them."""
+        """Convert lines without code blocks. Return whether a quote continues after them."""
         plain: list[str] = []
         quotation: list[str] = []
 
@@ -224,7 +225,7 @@ class MrkdwnConverter:
         return in_quotation
 
     def inline(self, text: str, style: int = 0) -> list[StyledText]:
-        """Return the spans of mrkdwn without code blocks and quotations."""
+        """Return the spans of mrkdwn without code blocks and quotes."""
         atoms: list[StyledText] = []
 
         def keep(match: re.Match[str]) -> str:
@@ -252,7 +253,7 @@ class MrkdwnConverter:
         return spans
 
     def entity(self, content: str, style: int = 0) -> StyledText:
-        """Return what a text between `<` and `>` stands for."""
+        """Return the span for an entity, a text between `<` and `>`."""
         target, _, label = content.partition("|")
         label = unescaped(label)
         match target[:1]:
@@ -311,7 +312,7 @@ class MrkdwnConverter:
 
 
 def joined(blocks: Sequence[str]) -> str:
-    """Join blocks of Markdown: with an empty line after one that would otherwise continue."""
+    """Join blocks of Markdown, with an empty line after a block that would otherwise continue."""
     parts: list[str] = []
     for block in filter(None, blocks):
         if parts:
@@ -327,12 +328,12 @@ def _bullet(match: re.Match[str]) -> str:
 
 
 def unescaped(text: str) -> str:
-    """Replace what Slack writes for `<`, `>`, and `&`."""
+    """Replace Slack's escapes of `<`, `>`, and `&`."""
     return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 
 def _code(text: str) -> str:
-    """Return code as it was typed: Slack marks the addresses in it."""
+    """Return code as it was typed, without Slack's markup of addresses."""
 
     def shown(match: re.Match[str]) -> str:
         target, _, label = match[1].partition("|")
@@ -342,7 +343,7 @@ def _code(text: str) -> str:
 
 
 def plain(text: str, lookup: "NameLookup") -> str:
-    """Return mrkdwn as plain text in one line."""
+    """Return mrkdwn as one line of plain text."""
     text = clean(text).replace("```", " ")
 
     def entity(match: re.Match[str]) -> str:

@@ -29,7 +29,7 @@ from tertulia.model.profiles import FieldKind
 from tertulia.model.users import Role
 
 MAX_SPANS: Final = 100
-"""Times that someone joined and left a channel. Further ones are one."""
+"""The most times that someone joined or left a channel. Only the newest count."""
 _FIELDS: Final = (
     ("real_name", FieldKind.SHORT_TEXT, "Full name"),
     ("title", FieldKind.SHORT_TEXT, "Title"),
@@ -40,15 +40,15 @@ _FIELDS: Final = (
 """Fields of Slack's profiles that become profile fields here."""
 _EMOJI_NAME: Final = re.compile(r"[a-z0-9_-]{1,100}")
 _AVATARS: Final = "avatars.slack-edge.com"
-"""The host of avatars that people chose. Others are made from initials."""
+"""The host of avatars that people uploaded. Others are generated from initials."""
 _HOSTS: Final = (".slack-edge.com", ".slack.com")
-"""Hosts that pictures are fetched from."""
+"""The hosts that pictures are fetched from."""
 _MAX_VALUE: Final = 50
-"""Characters of a profile field's short text."""
+"""Longest short text of a profile field, in characters."""
 
 
 class SlackRecords:
-    """Everything that the export's lists have, by ID."""
+    """The records in the export's lists, by ID."""
 
     def __init__(self, root: Path, conversations: Iterable[SlackConversation]) -> None:
         """Raises SourceError."""
@@ -61,7 +61,7 @@ class SlackRecords:
             )
         self.users: dict[str, Record] = {}
         self.apps: dict[str, str] = {}
-        """The user that posts for an app, by the app's ID as a bot."""
+        """The user that an app posts as, by the app's bot ID."""
         for person in people:
             key = text(person, "id")[:64]
             if key and self.users.setdefault(key, person) is person:
@@ -95,7 +95,7 @@ class SlackRecords:
     def organization(
         self, name: str, moves: Iterable[tuple[int, str, int, bool]], report: ImportReport
     ) -> SourceOrganization:
-        """Return everything but messages. `moves` are from the index."""
+        """Return everything except messages. `moves` come from the index."""
         fields = [
             (key, kind, label)
             for key, kind, label in _FIELDS
@@ -126,7 +126,9 @@ class SlackRecords:
             yield self._user(key, user, fields, report)
         for key, sender in self.senders.items():
             kind = "bots" if sender.is_bot else "people"
-            report.change(kind, "The export has only messages of them.", sender.name)
+            report.change(
+                kind, "The export has their messages, but not their account.", sender.name
+            )
             yield SourceUser(
                 key=key,
                 full_name=sender.name,
@@ -218,7 +220,7 @@ class SlackRecords:
             else:
                 report.skip("custom emoji", "The name isn't allowed here.", name)
         for name in self.aliases:
-            report.change("custom emoji", "It's another name of an emoji, which is used.", name)
+            report.change("custom emoji", "It's an alias of an emoji, which is used instead.", name)
 
 
 def full_name(user: Record) -> str:
@@ -244,7 +246,7 @@ def _profile_value(user: Record, key: str) -> str:
 
 
 def _status(profile: Record) -> SourceStatus | None:
-    if seconds(profile, "status_expiration"):  # It has ended, or will.
+    if seconds(profile, "status_expiration"):  # The status has ended, or will end.
         return None
     status = unescaped(text(profile, "status_text"))
     known = slack_emoji(text(profile, "status_emoji").strip(":"))
@@ -279,7 +281,8 @@ def _subscriptions(
 
 def _spans(moves: list[tuple[int, bool]], *, is_member: bool) -> tuple[tuple[int, int | None], ...]:
     spans: list[tuple[int, int | None]] = []
-    begin: int | None = None if moves and not moves[0][1] else 0
+    begins_before = len(moves) <= MAX_SPANS and (not moves or moves[0][1])
+    begin: int | None = 0 if begins_before else None
     for after, leaves in moves[-MAX_SPANS:]:
         if leaves and begin is not None:
             spans.append((begin, after))
@@ -294,8 +297,8 @@ def _spans(moves: list[tuple[int, bool]], *, is_member: bool) -> tuple[tuple[int
 
 
 def _custom_emoji(root: Path) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """Return the places of custom emoji's images by name, and other names of emoji: from
-    `emoji.json`, as Slack's interface has it, or files that a tool stored."""
+    """Return the images of custom emoji by name, and aliases of emoji: from `emoji.json`, in the
+    format of Slack's API, or from files that a tool has downloaded."""
     images: dict[str, str] = {}
     aliases: dict[str, str] = {}
     given: Any = {}

@@ -1,4 +1,4 @@
-"""Who sent a message."""
+"""Finding the senders of messages."""
 
 from typing import Final, NamedTuple
 
@@ -6,14 +6,14 @@ from tertulia.imports.slack.values import Record, record, text
 
 SLACKBOT: Final = "USLACKBOT"
 UNKNOWN: Final = "unknown"
-"""The key of an account for messages whose sender isn't known."""
+"""The key of the account for messages with an unknown sender."""
 
 
 class SlackSender(NamedTuple):
-    """A sender by what the message itself tells."""
+    """A sender, as described in their messages."""
 
     key: str
-    """The ID of a user or app; for messages without them, made up from the name."""
+    """The ID of a user or app; derived from the name for messages without one."""
     name: str
     is_bot: bool
     picture: str = ""

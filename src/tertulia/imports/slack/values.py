@@ -1,4 +1,4 @@
-"""Reading values of an export, whose types can't be trusted."""
+"""Reading values of an export, whose types aren't reliable."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from tertulia.imports.references import clean
 
 T = TypeVar("T")
 Record = Mapping[str, Any]
-"""An object in JSON, with anything in it."""
+"""A JSON object, with any content."""
 MICROSECONDS: Final = 1_000_000
 _LATEST: Final = 4_000_000_000
 """UNIX seconds after which a time is a mistake."""
@@ -24,7 +24,7 @@ _ESCAPE: Final = re.compile(
 
 
 def text(record: Record, *names: str) -> str:
-    """Return the first of these values that is a text and not empty."""
+    """Return the first of these fields that is a text and isn't empty."""
     for name in names:
         value = record.get(name)
         if isinstance(value, str) and value:
@@ -33,26 +33,26 @@ def text(record: Record, *names: str) -> str:
 
 
 def record(parent: Record, name: str) -> Record:
-    """Return an object, or an empty one."""
+    """Return the object in this field, or an empty one."""
     value = parent.get(name)
     return value if isinstance(value, dict) else {}
 
 
 def records(parent: Record, name: str) -> Iterator[Record]:
-    """Yield the objects in a list."""
+    """Yield the objects of the list in this field."""
     value = parent.get(name)
     if isinstance(value, list):
         yield from (item for item in value if isinstance(item, dict))
 
 
 def texts(parent: Record, name: str) -> tuple[str, ...]:
-    """Return the texts in a list."""
+    """Return the texts of the list in this field."""
     value = parent.get(name)
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 
 def seconds(parent: Record, name: str) -> int:
-    """Return a time in UNIX seconds; 0 if it is missing or invalid."""
+    """Return the time in this field in UNIX seconds; 0 if it's missing or invalid."""
     value = parent.get(name)
     if isinstance(value, str):
         return microseconds(value) // MICROSECONDS
@@ -85,6 +85,6 @@ def decoded(content: bytes, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def whole_characters(content: bytes) -> bytes:
-    """Replace halves of characters (surrogates), which JSON can have but text can't. The length
-    stays the same."""
+    """Replace unpaired surrogates, which JSON can have but text can't. The length stays the
+    same."""
     return _ESCAPE.sub(lambda match: b"\\ufffd" if len(match[0]) == 6 else match[0], content)

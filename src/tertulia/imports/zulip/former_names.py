@@ -1,4 +1,5 @@
-"""What the names in a message meant when it was written, by its HTML in the export.
+"""The people, groups, and channels that the names in a message referred to when it was written,
+from its HTML in the export.
 
 The HTML itself isn't imported: it's for Zulip's clients, and can't be trusted.
 """
@@ -25,8 +26,8 @@ _EMOJI: Final = re.compile(r'<img alt=":([^":<>]{1,100}):" class="emoji"')
 
 
 def names_in(content: Any, rendered: Any) -> SourceNames | None:
-    """Return what the content mentions and links according to its HTML; None if that is missing,
-    or there can't be any."""
+    """Return the names that the content mentions and links, according to its HTML; None if the HTML
+    is missing or the content can't have any."""
     if not isinstance(content, str) or not isinstance(rendered, str) or not rendered:
         return None
     mentions, links, has_emoji = "@" in content, "#**" in content, ":" in content

@@ -1,4 +1,4 @@
-"""The user groups of a Zulip export, and who holds a permission."""
+"""The user groups of a Zulip export, and the holders of permissions."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -22,8 +22,8 @@ from tertulia.imports.zulip.settings import (
 
 
 class ZulipGroups:
-    """User groups. The value of a permission is a group too: one without a name, if no other has
-    the same members."""
+    """User groups. The value of a permission is also a group: one without a name if no named group
+    has the same members."""
 
     def __init__(self, realm: ExportedRealm) -> None:
         self._report = realm.report
@@ -35,7 +35,7 @@ class ZulipGroups:
             key = number(row, "usergroup_ptr")
             key = number(row, "id") if key is None else key
             if key is None:
-                realm.report.skip("groups", "A row of the export lacks its ID.", row)
+                realm.report.skip("groups", "A row of the export doesn't have an ID.", row)
                 continue
             self._known.add(key)
             name = text(row, "name").removeprefix("@")
@@ -91,11 +91,11 @@ class ZulipGroups:
         )
 
     def holders(self, value: Any) -> Holders | None:
-        """Return who is in a group."""
+        """Return the members of a group."""
         if not isinstance(value, int) or isinstance(value, bool) or value not in self._known:
             if value is not None:
                 self._report.change(
-                    "permissions", "Its group isn't in the export, so it has the default.", value
+                    "permissions", "Its group isn't in the export, so the default is used.", value
                 )
             return None
         if value in self._system or value in self._named:

@@ -12,8 +12,8 @@ _NARROW: Final = re.compile(r"(\]\(/?#narrow/(?:channel|stream)/)([0-9]{1,15})\b
 
 
 class LocalLinks:
-    """Makes links to the other server's messages and files relative, so they lead to the ones that
-    came along. Code stays as it is."""
+    """Makes links to the other server's messages and files relative, so that they lead to the
+    imported ones. Code stays unchanged."""
 
     def __init__(self, host: str) -> None:
         self._begins = f"://{host}" if host else ""
@@ -31,8 +31,8 @@ class LocalLinks:
         return self._link.sub(_relative, content)
 
     def of_message(self, content: str) -> str:
-        """Return a message's text with relative links, and with references for the IDs of users
-        and channels: they change if the organization isn't new."""
+        """Return a message's text with relative links, and with references in place of the IDs of
+        users and channels, which can change in an existing organization."""
         result = self.local(content)
         if "|" in result:
             result = _MENTIONED.sub(lambda m: m[1] + references.user_id(int(m[2])), result)

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from pyroaring import BitMap
 
 from tertulia.imports.records import (
+    MAX_REACTIONS,
     SourceAttachment,
     SourceEdit,
     SourceMessage,
@@ -38,12 +39,10 @@ from tertulia.model.messages import Flag
 from tertulia.model.reactions import EXTRA_NAMES, EmojiKind
 
 MAX_MESSAGES: Final = 100_000
-"""In a file: Zulip writes 1,000."""
+"""The most messages in a file. Zulip writes 1,000."""
 _LONG: Final = ("content", "edit_history")
 MAX_EDITS: Final = 1000
-"""Edits of one message that come along: the newest."""
-MAX_REACTIONS: Final = 10_000
-"""Of one message."""
+"""The most edits of one message that are imported. The newest are kept."""
 READ: Final = 1
 _FLAGS: Final = {
     1 << 1: Flag.STARRED,
@@ -51,7 +50,7 @@ _FLAGS: Final = {
     1 << 3: Flag.MENTIONED,
     1 << 4: Flag.CHANNEL_WILDCARD_MENTIONED,
     1 << 5: Flag.TOPIC_WILDCARD_MENTIONED,
-    1 << 6: Flag.MENTIONED,  # By a group.
+    1 << 6: Flag.MENTIONED,  # Mentioned by a group.
     1 << 9: Flag.HAS_ALERT_WORD,
     HISTORICAL: Flag.RECORD,
 }
@@ -75,16 +74,16 @@ _FIELDS: Final = frozenset(
 
 
 class _Readers(Struct):
-    """What its readers have done with a message, but for having read it. They are positions in the
+    """The flags that readers have on a message, except having read it. Readers are positions in the
     list of people, since a message can have 100,000."""
 
     unread_by: BitMap = field(default_factory=BitMap)
     flags: dict[int, BitMap] = field(default_factory=dict)
-    """By mask."""
+    """The readers with each combination of flags."""
 
     @property
     def size(self) -> int:
-        """What they take in a batch, in bytes."""
+        """Return the size of the flags in a batch, in bytes."""
         return 8 * len(self.unread_by) + 100 * sum(map(len, self.flags.values()))
 
 
@@ -118,8 +117,8 @@ class MessageReader:
         self._noted: set[str] = set()
 
     def batches(self, after: str) -> Iterator[MessageBatch]:
-        """Yield the messages after that position: a file's number, and how many of its messages
-        came before."""
+        """Yield the messages after the position: a file's number, and the number of its messages
+        that came before."""
         first, offset = _parsed(after)
         last_id = 0
         for n, path in enumerate(message_files(self._directory), 1):
@@ -142,7 +141,7 @@ class MessageReader:
                 yield MessageBatch(self._messages(rows, readers), f"{n}:{position}")
 
     def _batches(self, path: Path, readers: Mapping[int, _Readers]) -> Iterator[list[Row]]:
-        """Yield the rows of messages, in batches that are bounded in number and size."""
+        """Yield the rows of messages, in batches of bounded number and size."""
         batch: list[Row] = []
         size = 0
         for table, rows in tables(path, {"zerver_usermessage": IgnoredRow}):
@@ -150,35 +149,35 @@ class MessageReader:
                 continue
             self._note_fields(rows)
             for row in valid(rows, "messages", ("sender", "recipient"), self._report):
-                own = sum(len(v) for name in _LONG if isinstance(v := row.get(name), str | list))
-                own += readers.get(row["id"], _NO_READERS).size
-                if batch and (len(batch) >= BATCH or size + own > BATCH_BYTES):
+                length = sum(len(v) for name in _LONG if isinstance(v := row.get(name), str | list))
+                length += readers.get(row["id"], _NO_READERS).size
+                if batch and (len(batch) >= BATCH or size + length > BATCH_BYTES):
                     yield sorted(batch, key=_ID)
                     batch, size = [], 0
                 batch.append(row)
-                size += own
+                size += length
         if batch:
             yield sorted(batch, key=_ID)
 
     def _readers(self, path: Path) -> dict[int, _Readers]:
-        """Return by message what isn't just read. A file has a row for each message and reader, so
-        this is short."""
-        found: dict[int, _Readers] = defaultdict(_Readers)
+        """Return the readers by message that have other flags than read. A file has a row for each
+        message and reader, so this is short."""
+        readers_of: dict[int, _Readers] = defaultdict(_Readers)
         for table, rows in tables(path, _READER_TYPES):
             if table != "zerver_usermessage":
                 continue
             for row in rows:
                 mask = row.flags_mask if type(row) is ReaderRow else -1
                 if not mask & READ or mask & _FLAGGED:
-                    self._note_reader(row, found)
-            if len(found) > MAX_MESSAGES:
+                    self._note_reader(row, readers_of)
+            if len(readers_of) > MAX_MESSAGES:
                 raise SourceError(
                     f"{path.name} has more than {MAX_MESSAGES:,} messages. Zulip writes 1,000 into"
                     " a file."
                 )
-        return found
+        return readers_of
 
-    def _note_reader(self, row: Any, found: dict[int, _Readers]) -> None:
+    def _note_reader(self, row: Any, readers_of: dict[int, _Readers]) -> None:
         if not isinstance(row, ReaderRow):
             self._report.skip(
                 "flags", "A row of the export lacks a field, or has the wrong type.", row
@@ -188,7 +187,7 @@ class MessageReader:
         if position is None:
             self._report.skip("flags", "The person isn't in the export.", row)
             return
-        readers, flags = found[row.message], row.flags_mask & _FLAGGED
+        readers, flags = readers_of[row.message], row.flags_mask & _FLAGGED
         if not row.flags_mask & READ:
             readers.unread_by.add(position)
         if flags:
@@ -200,18 +199,18 @@ class MessageReader:
         keys = [row["id"] for row in rows]
         reactions = self._reactions(keys)
         attachments: dict[int, list[SourceAttachment]] = defaultdict(list)
-        for one in self._realm.scratch.of_messages("attachments", keys):
-            attachments[one[0]].append(attachment(one))
+        for record in self._realm.scratch.of_messages("attachments", keys):
+            attachments[record[0]].append(attachment(record))
         parts: dict[int, list[SourceSubmessage]] = defaultdict(list)
         for message, user, kind, content in self._realm.scratch.of_messages("submessages", keys):
             parts[message].append(SourceSubmessage(user, kind, content))
-        found = []
+        messages = []
         for row in rows:
             key, sender, recipient = row["id"], row["sender"], row["recipient"]
             channel = self._conversations.channel(recipient)
             topic = _topic(row, "subject")
-            own = readers.get(key, _NO_READERS)
-            found.append(
+            message_readers = readers.get(key, _NO_READERS)
+            messages.append(
                 SourceMessage(
                     key=key,
                     sender=sender,
@@ -227,33 +226,33 @@ class MessageReader:
                     submessages=tuple(parts.get(key, ())) if self._has_parts else None,
                     flags={
                         self._people[n]: _flags(mask)
-                        for mask, positions in own.flags.items()
+                        for mask, positions in message_readers.flags.items()
                         for n in positions
                     },
                     flags_wildcards=True,
-                    unread_by=tuple(self._people[n] for n in own.unread_by),
+                    unread_by=tuple(self._people[n] for n in message_readers.unread_by),
                     attachments=tuple(attachments.get(key, ())),
                     has_attachment=flag(row, "has_attachment"),
                     reminders=tuple(self._reminders.get(key, ())),
                 )
             )
-        return tuple(found)
+        return tuple(messages)
 
     def _reactions(self, keys: Sequence[int]) -> Mapping[int, Iterable[SourceReaction]]:
-        found: dict[int, dict[tuple[int, str, str], SourceReaction]] = defaultdict(dict)
+        reactions: dict[int, dict[tuple[int, str, str], SourceReaction]] = defaultdict(dict)
         for message, user, kind, code, name in self._realm.scratch.of_messages("reactions", keys):
             ours = EMOJI_KINDS.get(kind)
             if ours is None or not _CODES[ours].fullmatch(code) or len(name) > _MAX_EMOJI_NAME:
                 self._report.skip("reactions", "The emoji doesn't exist.", name)
-            elif len(found[message]) >= MAX_REACTIONS:
+            elif len(reactions[message]) >= MAX_REACTIONS:
                 self._report.skip(
                     "reactions", f"Messages can have at most {MAX_REACTIONS:,}.", message
                 )
             else:
-                found[message].setdefault(
+                reactions[message].setdefault(
                     (user, kind, code), SourceReaction(user, ours, code, name)
                 )
-        return {message: some.values() for message, some in found.items()}
+        return {message: some.values() for message, some in reactions.items()}
 
     def _edits(self, row: Row, topic: str) -> Iterator[SourceEdit]:
         """Yield a message's edits, oldest first. The export has the newest first."""
@@ -268,30 +267,30 @@ class MessageReader:
             self._report.skip("edits", "The history can't be read.", row["id"])
             return
         edits = []
-        for one in history[:MAX_EDITS]:
-            if not isinstance(one, dict) or not seconds(one, "timestamp"):
+        for entry in history[:MAX_EDITS]:
+            if not isinstance(entry, dict) or not seconds(entry, "timestamp"):
                 self._report.skip("edits", "The history can't be read.", row["id"])
                 continue
-            content = one.get("prev_content")
+            content = entry.get("prev_content")
             was_topic = None
-            # Until 2022, edits had only what was before.
-            before = "prev_topic" if "prev_topic" in one else "prev_subject"
+            # Until 2022, edits had only the previous values.
+            before = "prev_topic" if "prev_topic" in entry else "prev_subject"
             after = None
-            if before in one:
-                after = _topic(one, "topic") if "topic" in one else topic
-                topic = was_topic = _topic(one, before)
+            if before in entry:
+                after = _topic(entry, "topic") if "topic" in entry else topic
+                topic = was_topic = _topic(entry, before)
             edits.append(
                 SourceEdit(
-                    at=seconds(one, "timestamp"),
-                    user=number(one, "user_id"),
+                    at=seconds(entry, "timestamp"),
+                    user=number(entry, "user_id"),
                     was_content=self._links.local(clean(content))
                     if isinstance(content, str)
                     else None,
-                    was_names=names_in(content, one.get("prev_rendered_content")),
+                    was_names=names_in(content, entry.get("prev_rendered_content")),
                     was_topic=was_topic,
                     topic=after,
-                    was_channel=number(one, "prev_stream"),
-                    channel=number(one, "stream"),
+                    was_channel=number(entry, "prev_stream"),
+                    channel=number(entry, "stream"),
                 )
             )
         yield from reversed(edits)
@@ -307,11 +306,11 @@ class MessageReader:
 
 @cache
 def _flags(mask: int) -> Flag:
-    found = Flag(0)
-    for bit, one in _FLAGS.items():
+    flags = Flag(0)
+    for bit, bit_flag in _FLAGS.items():
         if mask & bit:
-            found |= one
-    return found
+            flags |= bit_flag
+    return flags
 
 
 def _topic(row: Row, name: str) -> str:

@@ -1,4 +1,4 @@
-"""The organization of a Zulip export as neutral records."""
+"""Reading the organization of a Zulip export as neutral records."""
 
 import json
 import re
@@ -73,7 +73,7 @@ class ZulipOrganization:
         self._clients = clients(realm)
 
     def read(self) -> SourceOrganization:
-        """Return everything but messages."""
+        """Return everything except messages."""
         settings = realm_settings(self._own, self._groups.holders)
         default: Row = next(iter(self._rows("zerver_realmuserdefault")), {})
         return SourceOrganization(
@@ -173,7 +173,7 @@ class ZulipOrganization:
         for row in self._valid("zerver_customprofilefield", "profile fields", "field_type"):
             if row["field_type"] not in {kind.value for kind in FieldKind}:
                 self._report.skip(
-                    "profile fields", "The kind of field is unknown.", text(row, "name")
+                    "profile fields", "The field's type is unknown.", text(row, "name")
                 )
                 continue
             kind = FieldKind(row["field_type"])
@@ -195,7 +195,7 @@ class ZulipOrganization:
     def _linkifiers(self) -> Iterator[SourceLinkifier]:
         for row in self._valid("zerver_realmfilter", "linkifiers"):
             template = text(row, "url_template")
-            if not template:  # Before URL templates, it was a format of Python's.
+            if not template:  # Before URL templates, it was a Python format string.
                 template = re.sub(r"%\((\w+)\)s", r"{\1}", text(row, "url_format_string"))
             others = row.get("alternative_url_templates")
             yield SourceLinkifier(
@@ -231,7 +231,7 @@ class ZulipOrganization:
     def _channels(self) -> Iterator[SourceChannel]:
         default = {number(row, "stream") for row in self._rows("zerver_defaultstream")}
         rows = list(self._valid("zerver_stream", "channels"))
-        # Of an archived channel and a present one with the same name, that one keeps it.
+        # If an archived channel and a present one have the same name, the present one keeps it.
         for row in sorted(rows, key=lambda row: (flag(row, "deactivated"), row["id"])):
             is_archived, name = flag(row, "deactivated"), text(row, "name")
             if is_archived:  # Until 2024, archived channels were renamed.
@@ -256,7 +256,7 @@ class ZulipOrganization:
                 permissions=channel_permissions(row, self._groups.holders),
             )
 
-    # What people have
+    # People's records
 
     def _user_topics(self) -> Iterator[SourceUserTopic]:
         policies = {visibility.value for visibility in Visibility} - {0}
@@ -334,7 +334,9 @@ def reminders(realm: ExportedRealm) -> Iterator[tuple[int, SourceReminder]]:
             continue
         if message is None:
             realm.report.skip(
-                "reminders", "The export doesn't tell its message.", text(row, "content")
+                "reminders",
+                "The export doesn't say which message it's about.",
+                text(row, "content"),
             )
             continue
         yield (
@@ -349,7 +351,7 @@ def reminders(realm: ExportedRealm) -> Iterator[tuple[int, SourceReminder]]:
 
 
 def attachment(row: tuple[Any, ...]) -> SourceAttachment:
-    """Return the attachment of a row of the scratch file."""
+    """Return the attachment described by a row of the scratch file."""
     _message, key, owner, path, name, media_type, size, created_at = row
     return SourceAttachment(
         key=key,
@@ -361,12 +363,12 @@ def attachment(row: tuple[Any, ...]) -> SourceAttachment:
 
 
 def _others(people: tuple[int, ...], user: int) -> tuple[int, ...]:
-    """Return the others of a conversation, or the user if they are alone."""
+    """Return the other participants of a conversation, or the user if they're alone."""
     return tuple(person_id for person_id in people if person_id != user) or people
 
 
 def _object(value: Any) -> dict[str, Any]:
-    """Return the object in a JSON text, or an empty one."""
+    """Return the object in a JSON text, or an empty one if it's invalid."""
     if not isinstance(value, str) or not value:
         return {}
     try:

@@ -31,7 +31,7 @@ from tertulia.model.reactions import EmojiKind
 from tertulia.model.users import BotKind, Role
 
 _NO_ADDRESS: Final = re.compile(r"exported-user-[0-9a-f]+@.*")
-"""The addresses of people whose own ones aren't in the export."""
+"""The placeholder addresses of people whose addresses aren't in the export."""
 SLACK_FORMAT: Final = 2
 
 
@@ -45,14 +45,15 @@ class ZulipPeople:
         self._directory = directory
 
     def users(self) -> Iterator[SourceUser]:
-        """Yield the accounts, those in use first."""
+        """Yield the accounts, active ones first."""
         by_user = _ByUser(self._realm)
         avatars = self._avatars()
         rows = [
             *valid(self._rows("zerver_userprofile"), "people", (), self._report),
             *valid(self._rows("zerver_userprofile_mirrordummy"), "people", (), self._report),
         ]
-        # If two have the same address, the importer takes the first account: one that is in use.
+        # If two accounts have the same address, the importer takes the first, which is the active
+        # one.
         for row in sorted(rows, key=lambda row: (not flag(row, "is_active", True), row["id"])):
             key: int = row["id"]
             address = text(row, "delivery_email") or text(row, "email")
@@ -61,7 +62,9 @@ class ZulipPeople:
             picture = avatars.get(key) if text(row, "avatar_source") == "U" else None
             role = number(row, "role")
             if role not in {role.value for role in Role}:
-                self._report.change("people", "The role is unknown, so it's a member.", address)
+                self._report.change(
+                    "people", "The role is unknown, so they became a member.", address
+                )
                 role = Role.MEMBER
             name = text(row, "full_name")
             if len(name) < 2:
@@ -94,7 +97,7 @@ class ZulipPeople:
         kind = number(row, "bot_type")
         if kind not in {kind.value for kind in BotKind}:
             name = text(row, "full_name")
-            self._report.change("bots", "The kind is unknown, so it's a generic bot.", name)
+            self._report.change("bots", "The type is unknown, so it became a generic bot.", name)
             kind = BotKind.GENERIC
         return SourceBot(
             kind=BotKind(kind),
@@ -111,7 +114,7 @@ class ZulipPeople:
         )
 
     def _avatars(self) -> dict[int, SourceFile]:
-        """Return the pictures by user: as they were uploaded, if the export has that."""
+        """Return the pictures by user, in their original size if the export has it."""
         files: dict[int, SourceFile] = {}
         for row in records(self._directory / "avatars" / "records.json"):
             key, path = number(row, "user_profile_id"), text(row, "path")
@@ -123,7 +126,7 @@ class ZulipPeople:
 
 
 class _ByUser:
-    """Small tables, by user."""
+    """Rows of small tables, by user."""
 
     def __init__(self, realm: ExportedRealm) -> None:
         rows = realm.rows

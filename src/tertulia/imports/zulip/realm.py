@@ -15,10 +15,10 @@ from tertulia.imports.zulip.tables import tables
 from tertulia.model.attachments import linked_paths
 
 SUBSCRIBED: Final = frozenset({301, 302})
-"""Types of events in the audit log: a subscription was created, or activated again."""
+"""Events in the audit log: a subscription was created, or reactivated."""
 UNSUBSCRIBED: Final = 303
 REMINDER: Final = 2
-"""How a scheduled message is delivered: to its author, as a reminder of another message."""
+"""The delivery type of a scheduled message that reminds its author of another message."""
 _KEPT: Final = frozenset(
     {
         *("zerver_realm", "zerver_realmuserdefault", "zerver_realmdomain", "zerver_realmemoji"),
@@ -35,7 +35,7 @@ _KEPT: Final = frozenset(
 )
 _NOT_NEEDED: Final = frozenset(
     {
-        # What the organization did, not what it has; and what only that server needs.
+        # Event logs and data that only that server needs.
         *("zerver_huddle", "zerver_userpresence", "zerver_useractivity", "zerver_realmexport"),
         *("zerver_useractivityinterval", "zerver_presencesequence", "zerver_onboardingusermessage"),
         *("zerver_realmauthenticationmethod", "zerver_imageattachment", "zerver_externalauthid"),
@@ -83,7 +83,7 @@ class ExportedRealm:
         self.report = report
         self._rows: dict[str, list[Row]] = {}
         self.host = ""
-        """The host of the other server, or empty if the export doesn't tell it."""
+        """The host of the other server, or empty if the export doesn't say."""
         self.has_submessages = False
         """Whether the export has the parts of polls and to-do lists: Zulip's own don't."""
         self._read_realm()
@@ -102,6 +102,11 @@ class ExportedRealm:
             "zerver_subscription": self._add_subscriptions,
         }
         unknown: dict[str, int] = {}
+        if not (self._directory / "realm.json").exists():
+            raise SourceError(
+                "The export has no realm.json, so it isn't a Zulip export, or is incomplete."
+                " Choose the archive that Zulip created, or its directory."
+            )
         for table, rows in tables(self._directory / "realm.json"):
             some = [row for row in rows if isinstance(row, dict)]
             if len(some) < len(rows):
@@ -126,7 +131,7 @@ class ExportedRealm:
         self._report_fields("zerver_stream", _CHANNEL_FIELDS)
 
     def _light_user(self, row: Row) -> Row:
-        """Return only what is needed of an account, which has a hundred fields."""
+        """Return only the fields of an account that are needed, of about a hundred."""
         if "is_bot" in row:
             for name in row.keys() - USER_SETTINGS - _USER_FIELDS - _OTHER_USER_FIELDS:
                 self._report_field("zerver_userprofile", name)
@@ -231,7 +236,8 @@ NOTIFICATIONS: Final = (
 
 
 def _notifications(row: Row) -> str:
-    """Return a person's own settings of a channel as a text: `1`, `0`, or `-` for each."""
+    """Return a person's notification settings for a channel as a text, with `1`, `0`, or `-` for
+    each."""
     return "".join(
         "-" if row.get(name) is None else str(int(flag(row, name))) for name in NOTIFICATIONS
     )

@@ -1,4 +1,5 @@
-"""Values of rows in Zulip's exports. A crafted or damaged export can have anything anywhere."""
+"""Reading values of rows in Zulip's exports. A crafted or damaged export can have any value
+anywhere."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +21,7 @@ MAX_ID: Final = 2**53 - 1
 
 
 def number(row: Row, name: str) -> int | None:
-    """Return a whole number that isn't negative, or None if the field has something else."""
+    """Return the non-negative integer in the field, or None if it has something else."""
     value = row.get(name)
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_ID:
         return value
@@ -28,32 +29,32 @@ def number(row: Row, name: str) -> int | None:
 
 
 def days(row: Row, name: str) -> int | None:
-    """Return a number of days, or -1 for forever; None if the field has something else."""
+    """Return the number of days in the field, or -1 for forever; None if it has something else."""
     return -1 if row.get(name) == -1 else number(row, name)
 
 
 def text(row: Row, name: str) -> str:
-    """Return a text without characters that can't be stored; empty if the field has something
-    else."""
+    """Return the text in the field without characters that can't be stored; empty if it has
+    something else."""
     value = row.get(name)
     return clean(value) if isinstance(value, str) else ""
 
 
 def clean(value: str) -> str:
-    """Return the text without control characters and halves of surrogate pairs."""
+    """Return the text without control characters and unpaired surrogates."""
     if not value.isascii():
         value = value.encode("utf-8", "replace").decode()
     return references.clean(value)
 
 
 def flag(row: Row, name: str, default: bool = False) -> bool:
-    """Return whether the field is true."""
+    """Return the Boolean in the field."""
     value = row.get(name, default)
     return value if isinstance(value, bool) else default
 
 
 def seconds(row: Row, name: str) -> int:
-    """Return a time in UNIX seconds; 0 if the field has something else."""
+    """Return the time in the field in UNIX seconds; 0 if it has something else."""
     value = row.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return 0
@@ -61,7 +62,7 @@ def seconds(row: Row, name: str) -> int:
 
 
 def numbers(row: Row, name: str) -> tuple[int, ...]:
-    """Return the whole numbers of a list."""
+    """Return the integers of the list in the field."""
     value = row.get(name)
     return tuple(
         item
@@ -73,8 +74,8 @@ def numbers(row: Row, name: str) -> tuple[int, ...]:
 def valid(
     rows: Iterable[Any], kind: str, needed: tuple[str, ...], report: ImportReport
 ) -> Iterator[Row]:
-    """Yield the rows that have an ID of their own and whole numbers in the `needed` fields. The
-    others are reported."""
+    """Yield the rows with a unique ID and integers in the `needed` fields. Other rows are
+    reported."""
     seen: set[int] = set()
     for row in rows:
         if not isinstance(row, dict) or any(number(row, text) is None for text in ("id", *needed)):

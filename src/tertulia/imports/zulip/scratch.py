@@ -1,4 +1,4 @@
-"""What a Zulip export has in large numbers, in a temporary SQLite file instead of memory."""
+"""A temporary SQLite file for a Zulip export's large tables, which would take too much memory."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import apsw
 
-_AT_ONCE: Final = 5000
+_BATCH_SIZE: Final = 5000
 _TABLES: Final = {
     "reactions": "message, user, kind, code, name",
     "submessages": "message, user, kind, content",
@@ -27,7 +27,7 @@ _INDEXES: Final = {
 
 
 class Scratch:
-    """Rows by the table's first columns, in the order in which they were added."""
+    """Stores rows by the table's first columns, in insertion order."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -47,7 +47,7 @@ class Scratch:
         """Add a row, whose values are numbers or texts."""
         waiting = self._waiting.setdefault(table, [])
         waiting.append(row)
-        if len(waiting) >= _AT_ONCE:
+        if len(waiting) >= _BATCH_SIZE:
             self._write(table)
 
     def _write(self, table: str) -> None:
@@ -57,7 +57,7 @@ class Scratch:
             self._connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608
 
     def finish(self) -> None:
-        """Make what was added readable."""
+        """Make the added rows readable."""
         for table in tuple(self._waiting):
             self._write(table)
         for table, columns in _INDEXES.items():
@@ -103,6 +103,6 @@ class Scratch:
         return number, size
 
     def close(self) -> None:
-        """Delete it."""
+        """Close and delete the file."""
         self._connection.close()
         self._path.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
-"""Settings and permissions of Zulip's exports, under the names that they have here.
+"""Converting settings and permissions of Zulip's exports.
 
-The newest form has a group for each permission, older ones a number: a policy.
+Newer exports have a group for each permission, older ones a number: a policy.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from tertulia.model.organization import Realm
 from tertulia.model.users import PersonalSettings
 
 Group = Callable[[Any], Holders | None]
-"""Returns who is in the group with that ID, or None if it doesn't exist."""
+"""Returns the members of the group with this ID, or None if it doesn't exist."""
 Row = Mapping[str, Any]
 
 _COMMON: Final = {
@@ -95,7 +95,7 @@ _NOT_REALM_SETTINGS: Final = frozenset(
         *("icon_source", "icon_version", "logo_source", "logo_version"),
         *("night_logo_source", "night_logo_version", "message_visibility_limit"),
         *("first_visible_message_id", "zulip_update_announcements_level"),
-        # Replaced long ago, or by settings of each person:
+        # Replaced long ago, or by personal settings:
         *("authentication_methods", "email_address_visibility", "google_hangouts_domain"),
         *("default_twenty_four_hour_time", "allow_community_topic_editing"),
         *("upload_quota_gb", "has_seat_based_plan"),
@@ -145,7 +145,8 @@ def role_group(name: str) -> Holders:
 
 
 def realm_settings(row: Row, group: Group) -> dict[str, Any]:
-    """Return the organization's settings by their names in `Realm`. Unknown ones keep theirs."""
+    """Return the organization's settings by their names in `Realm`. Unknown settings keep their
+    names."""
     realm_settings: dict[str, Any] = {}
     for name, value in row.items():
         if name in _NOT_REALM_SETTINGS:
@@ -193,7 +194,7 @@ def user_settings(row: Row) -> dict[str, Any]:
 
 
 def channel_permissions(row: Row, group: Group) -> dict[str, Holders]:
-    """Return who has which permission in a channel, by the fields of `Channel`."""
+    """Return the holders of permissions in a channel, by the fields of `Channel`."""
     result = _permissions(row, _CHANNEL_PERMISSIONS, group)
     policy = row.get("stream_post_policy")
     if "can_send_message_group" not in result and _is_number(policy) and policy in _POSTING:
@@ -202,7 +203,7 @@ def channel_permissions(row: Row, group: Group) -> dict[str, Holders]:
 
 
 def group_permissions(row: Row, group: Group) -> dict[str, Holders]:
-    """Return who has which permission in a group, by the fields of `UserGroup`."""
+    """Return the holders of permissions in a group, by the fields of `UserGroup`."""
     return _permissions(row, _GROUP_PERMISSIONS, group)
 
 

@@ -55,7 +55,7 @@ class ZulipExport:
                     " it again."
                 )
         realm, _ = self._realm()
-        # All of it, so that nothing is written if a file is damaged.
+        # Read all of it first, so that nothing is written if a file is damaged.
         messages = sum(
             len(rows)
             for path in files
@@ -103,7 +103,7 @@ class ZulipExport:
         return self._loaded
 
     def _small(self, name: str) -> dict[str, Any]:
-        """Return a file with one object; an empty one if the export doesn't have it."""
+        """Return the object in a file; empty if the export doesn't have the file."""
         path = self._directory / name
         if not path.is_file() or path.stat().st_size > _SMALL:
             return {}

@@ -27,11 +27,11 @@ CHANNEL: Final = 2
 GROUP: Final = 3
 """Types of recipients."""
 LAST: Final = sys.maxsize
-"""After the newest message."""
+"""A position after the newest message."""
 HISTORICAL: Final = 1 << 10
-"""Flag of messages that the user didn't receive, but did something with later."""
+"""The flag of messages that the user didn't receive, but acted on later."""
 _SYSTEM_BOTS: Final = {"welcome-bot": "welcome", "emailgateway": "email"}
-"""The other ones' messages come from the notification bot."""
+"""Messages of other system bots come from the notification bot."""
 _COLOR_LENGTH: Final = 7
 
 Spans = tuple[tuple[int, int | None], ...]
@@ -40,7 +40,7 @@ _RECEIVED: Final[RowTypes] = {"zerver_message": MessageRow, "zerver_usermessage"
 
 
 class Conversations:
-    """Who, or which channel, a recipient is."""
+    """The person, direct conversation, or channel of each recipient."""
 
     def __init__(self, realm: ExportedRealm) -> None:
         self._scratch = realm.scratch
@@ -72,12 +72,12 @@ class Conversations:
         self._members = lru_cache(20_000)(realm.scratch.subscribers)
 
     def channel(self, recipient: int | None) -> int | None:
-        """Return the recipient's channel, if it's one."""
+        """Return the recipient's channel, or None if the recipient isn't a channel."""
         kind, target = self._recipients.get(recipient or 0, (0, 0))
         return target if kind == CHANNEL else None
 
     def people(self, recipient: int | None, sender: int) -> tuple[int, ...]:
-        """Return everyone in a direct conversation, the sender among them; nobody if it isn't
+        """Return everyone in a direct conversation, including the sender; empty if it isn't
         known."""
         kind, target = self._recipients.get(recipient or 0, (0, 0))
         if kind == PERSONAL:
@@ -91,9 +91,10 @@ class Conversations:
 def subscriptions(
     realm: ExportedRealm, conversations: Conversations, directory: Path
 ) -> Iterator[SourceSubscription]:
-    """Yield the subscriptions to channels, with when they began and ended.
+    """Yield the subscriptions to channels, with their beginnings and ends.
 
-    The audit log says when. If it doesn't, the messages that the user received do.
+    These come from the audit log, or if it doesn't have them, from the messages that the user
+    received.
     """
     scratch = realm.scratch
     hidden = {
@@ -117,7 +118,7 @@ def subscriptions(
         if channel is None:
             continue
         if (channel, user) in seen:
-            realm.report.skip("subscriptions", "There are two of the same person.", (channel, user))
+            realm.report.skip("subscriptions", "The person is subscribed twice.", (channel, user))
             continue
         seen.add((channel, user))
         received = unlogged.get((recipient, user))
@@ -127,13 +128,13 @@ def subscriptions(
             if channel in hidden and not received and active:
                 realm.report.change(
                     "subscriptions",
-                    "The export doesn't tell since when, so the person sees only new messages of"
-                    " this channel without shared history.",
+                    "The export doesn't say since when, so the person sees only new messages in"
+                    " this channel with protected history.",
                     (channel, user),
                 )
         else:
             events = scratch.events(channel, user)
-            # Until 2024, archiving ended all subscriptions, and didn't log that.
+            # Until 2024, archiving a channel ended all subscriptions without logging that.
             stays = bool(active) or (channel in archived and events[-1][0] != UNSUBSCRIBED)
             spans = logged_spans(events, is_active=stays)
         if not spans:
@@ -154,7 +155,8 @@ def subscriptions(
 
 
 def logged_spans(events: Sequence[tuple[int, int]], *, is_active: bool) -> Spans:
-    """Return the spans of messages between events: pairs of a type and the newest message then."""
+    """Return the spans of messages between events, which are pairs of a type and the newest message
+    at that time."""
     spans: list[tuple[int, int | None]] = []
     since: int | None = None
     last = 0
@@ -164,7 +166,7 @@ def logged_spans(events: Sequence[tuple[int, int]], *, is_active: bool) -> Spans
             since = last if since is None else since
         elif kind == UNSUBSCRIBED:
             if since is None and n == 0:
-                since = 0  # It began before there was a log.
+                since = 0  # The subscription began before the log.
             if since is not None and since < last:
                 spans.append((since, last))
             since = None
@@ -185,7 +187,7 @@ def _received_spans(received: list[int], *, is_active: bool, is_hidden: bool) ->
 
 
 def _receive(directory: Path, unlogged: dict[tuple[int, int], list[int]]) -> None:
-    """Note the first and the last message that each of these subscribers has received."""
+    """Record the first and the last message that each of these subscribers has received."""
     wanted = {recipient for recipient, _ in unlogged}
     for file in message_files(directory):
         recipients: dict[int, int] = {}

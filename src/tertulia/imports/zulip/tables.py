@@ -1,7 +1,7 @@
 """Reading the JSON files of Zulip's exports, which can be larger than memory.
 
-A file is one object of tables: lists of rows. It's read through a window. A row that doesn't fit in
-the window makes it grow, up to `MAX_ROW`.
+A file is one object whose values are tables: lists of rows. It's read through a window. A row that
+doesn't fit in the window enlarges it, up to `MAX_ROW`.
 """
 
 import json
@@ -18,9 +18,9 @@ from msgspec import Struct
 from tertulia.imports.source import SourceError
 
 WINDOW: Final = 256 * 1024
-"""Bytes that are read together."""
+"""Bytes read in one piece."""
 MAX_ROW: Final = 64 * 1024 * 1024
-"""Bytes of a row."""
+"""Largest row, in bytes."""
 _BLANKS: Final = b" \t\r\n"
 _CLOSED: Final = re.compile(rb"\}[ \t\r\n]*\]")
 _MESSAGES: Final = re.compile(r"messages-([0-9]{1,9})\.json")
@@ -44,23 +44,23 @@ class ReaderRow(Struct):
 
 
 class MessageRow(Struct):
-    """What a row of `zerver_message` says of who received it."""
+    """The part of a row of `zerver_message` that says who received the message."""
 
     id: int
     recipient: int
 
 
 COUNTED: Final[RowTypes] = {"zerver_message": IgnoredRow, "zerver_usermessage": IgnoredRow}
-"""For counting rows, which is faster than decoding them."""
+"""Row types for counting rows, which is faster than decoding them."""
 _decode_rows = msgspec.json.Decoder(list[Any]).decode
 _scan = json.JSONDecoder().raw_decode
 
 
 def tables(path: Path, types: RowTypes | None = None) -> Iterator[tuple[str, Rows]]:
     """Yield the rows of the file's tables in pieces, each with the name of its table. A table
-    without rows is yielded with an empty list. Rows of tables in `types` are of that type, or as
-    they are in the file if they can't be converted. Raises SourceError if the file is missing or
-    isn't such an object."""
+    without rows is yielded with an empty list. Rows of tables in `types` have that type, or stay
+    plain if they can't be converted. Raises SourceError if the file is missing or isn't such an
+    object."""
     try:
         file = path.open("rb")
     except OSError:
@@ -110,22 +110,25 @@ def message_files(directory: Path) -> list[Path]:
 
 
 def is_closed(path: Path) -> bool:
-    """Whether the file ends as a JSON object does, unlike half of a file."""
+    """Whether the file ends like a JSON object. A truncated file doesn't."""
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - 64))
         return file.read().rstrip(_BLANKS).endswith(b"}")
 
 
 def _invalid(name: str, error: Exception) -> SourceError:
-    return SourceError(
-        f"{name} isn't valid JSON ({str(error)[:100]}). Export or download it again."
-    )
+    if isinstance(error, RecursionError):
+        reason = "it is nested too deeply"
+    elif "integer string conversion" in str(error):
+        reason = "it has a number that is too long"
+    else:
+        reason = str(error)[:100]
+    return SourceError(f"{name} isn't valid JSON ({reason}). Export or download it again.")
 
 
 @cache
 def _decoder(type_: type[Struct]) -> "msgspec.json.Decoder[list[Any]]":
-    # mypy takes no types that are known only at run time.
-    # The type is known only when this runs.
+    # The type is known only at run time, so mypy can't check it.
     return msgspec.json.Decoder(list[type_])  # type: ignore[valid-type]
 
 
@@ -138,7 +141,7 @@ class _Reader:
         self._window = b""
         self._at = 0
         self._is_whole = False
-        """Whether the window reaches to the end of the file."""
+        """Whether the window reaches the end of the file."""
 
     def tables(self) -> Iterator[tuple[str, Rows]]:
         self._expect(b"{")
@@ -150,7 +153,7 @@ class _Reader:
                 raise ValueError("a name is missing")
             self._expect(b":")
             if self._next() != b"[" and not name.startswith("zerver_"):
-                self._value()  # Converters of other exports add such.
+                self._value()  # Converters of other exports add such keys.
                 yield name, []
             elif self._next() != b"[":
                 raise SourceError(
@@ -177,7 +180,10 @@ class _Reader:
             return
         separator = b""
         while True:
-            yield self._together(separator) or self._separately()
+            if separator:
+                yield self._together(separator) or self._separately()
+            else:  # The text after one row shows where other rows end.
+                yield self._typed([self._value()])
             end = self._at
             after = self._next()
             self._at += 1
@@ -189,16 +195,16 @@ class _Reader:
                 separator = b"}" + self._window[end : self._at] + b"{"
 
     def _together(self, separator: bytes) -> Rows:
-        """Decode all rows that are whole in the window, if their end can be found quickly.
+        """Decode all rows that are complete in the window, if their end can be found quickly.
 
-        The end is a guess, from what was between earlier rows. It's right if everything up to it is
-        valid as a list: a guess within a text or a row isn't.
+        The end is a guess from the separator of earlier rows. It's right if everything up to it is
+        valid as a list, which it isn't if the guess is within a text or a row.
         """
         if len(self._window) - self._at < WINDOW // 2 and not self._is_whole:
             self._read(0)
         closed = _CLOSED.search(self._window, self._at)
         guesses = (closed.start() if closed else -1, self._window.rfind(separator, self._at))
-        for end in guesses if separator else ():
+        for end in guesses:
             if end >= 0:
                 try:
                     rows = self._rows_of(b"[" + self._window[self._at : end + 1] + b"]")
@@ -215,7 +221,7 @@ class _Reader:
         return self._typed(_decode_rows(content))
 
     def _typed(self, rows: Rows) -> Rows:
-        """Convert those that can be."""
+        """Convert the rows that can be converted."""
         if self._type is None:
             return rows
         result = []
@@ -227,7 +233,7 @@ class _Reader:
         return result
 
     def _separately(self) -> Rows:
-        """Decode the rows that are whole in the window one by one, and at least one."""
+        """Decode the rows that are complete in the window one by one; at least one."""
         rows = [self._value()]
         text = self._window[self._at :].decode("utf-8", "surrogateescape")
         end = 0
@@ -244,7 +250,7 @@ class _Reader:
         return self._typed(rows)
 
     def _value(self) -> Any:
-        """Decode one value, however long it is."""
+        """Decode one value of any length."""
         while True:
             self._next()
             text = self._window[self._at :].decode("utf-8", "surrogateescape")
@@ -261,7 +267,7 @@ class _Reader:
             self._read(len(self._window) - self._at)
 
     def _next(self) -> bytes:
-        """Skip blanks, and return the next byte without taking it."""
+        """Skip white space, and return the next byte without consuming it."""
         while True:
             while self._at < len(self._window):
                 byte = self._window[self._at : self._at + 1]
@@ -278,7 +284,7 @@ class _Reader:
         self._at += 1
 
     def _read(self, more: int) -> None:
-        """Read on, dropping what has been taken."""
+        """Read more into the window, and drop the decoded part."""
         if len(self._window) - self._at > MAX_ROW:
             raise SourceError(f"{self._name} has a row that is far too large.")
         piece = self._file.read(max(WINDOW, more))

@@ -1,4 +1,4 @@
-"""Alertmanager, Prometheus, and Grafana, whose alerts have the same format."""
+"""Alertmanager, Prometheus, and Grafana, which send alerts in the same format."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -9,7 +9,7 @@ from tertulia.integrations.signatures import hmac_hex
 from tertulia.model.numbers import counted
 
 MAX_ALERTS: Final = 20
-"""Alerts of a group that are listed."""
+"""The most alerts of a group that are listed."""
 EVENTS: Final = ("firing", "resolved")
 _MARKS: Final = {"firing": "🚨 **Firing**", "resolved": "✅ **Resolved**"}
 _NAMED: Final = frozenset({"alertname", "severity", "grafana_folder", "__alert_rule_uid__"})
@@ -76,7 +76,8 @@ def _alertmanager(request: WebhookRequest) -> Translated:
 
 
 def _prometheus(request: WebhookRequest) -> Translated:
-    """Alerts that Prometheus sends to an Alertmanager: a list, without resolved ones marked."""
+    """Translate alerts that Prometheus sends to an Alertmanager: a list in which resolved alerts
+    aren't marked."""
     payload = request.payload
     if not isinstance(payload.value, list):
         return _alertmanager(request)

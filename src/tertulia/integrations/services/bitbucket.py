@@ -21,7 +21,7 @@ from tertulia.integrations.signatures import hmac_hex
 
 
 def _pushes(repository: str, lines: list[str], branches: list[str]) -> Post | None:
-    """The message about the changes of one push, and its branches."""
+    """Return the message about the changes of one push, and its branches."""
     if not lines:
         return None
     branch = branches[0] if len(lines) == len(branches) == 1 else ""

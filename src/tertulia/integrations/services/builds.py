@@ -36,12 +36,12 @@ def _ended(status: str) -> str:
 
 
 def _jenkins(request: WebhookRequest) -> Translated:
-    """The notification plugin's format."""
+    """Translate the format of the notification plugin."""
     payload = request.payload
     name, build = payload.line("name"), payload.part("build")
     phase = build.word("phase", "FINALIZED").lower()
     if phase in {"queued", "completed"}:
-        return None  # `started` and `finalized` say it.
+        return None  # `started` and `finalized` report the same.
     number = build.line("number")
     named = link(f"{payload.line('display_name', name)} #{number}", build.url("full_url"))
     branch = build.line("scm.branch", "")
@@ -161,7 +161,7 @@ def _heroku(request: WebhookRequest) -> Translated:
 
 
 def _heroku_deploy(payload: Part) -> Post:
-    """The older deploy hook."""
+    """Translate the older deploy hook."""
     app, commit = payload.line("app"), payload.line("head", "")
     named = link(app, payload.url("url"))
     who = payload.line("user", "Someone")

@@ -26,13 +26,13 @@ from tertulia.integrations.payloads import (
 # Any JSON, and services whose users write the message: Zapier, IFTTT, and Home Assistant
 
 MAX_SHOWN: Final = 20_000
-"""Characters of a payload that are shown: more than a message has."""
+"""The most characters of a payload that are shown, which is more than a message has."""
 
 
 def _any_json(request: WebhookRequest) -> Translated:
     encoder = json.JSONEncoder(indent=2, ensure_ascii=False, default=str)
     text, size = io.StringIO(), 0
-    # Indentation can make it a thousand times longer, so encode only what is shown.
+    # Indentation can make it a thousand times longer, so encode only the part that is shown.
     for piece in encoder.iterencode(request.payload.value):
         size += text.write(piece)
         if size > MAX_SHOWN:
@@ -51,7 +51,7 @@ def _applet(request: WebhookRequest) -> Translated:
     content = payload.text("content", "")
     if content:
         return Post(topic, content)
-    # An applet's default fields.
+    # The default fields of an applet.
     values = [payload.text(f"value{n}", "") for n in (1, 2, 3)]
     return Post(topic, "\n".join(filter(None, values)) or payload.text("content"))
 
@@ -70,13 +70,14 @@ IFTTT: Final = Integration("ifttt", "IFTTT", _applet)
 HOME_ASSISTANT: Final = Integration("homeassistant", "Home Assistant", _home)
 
 
-# Whatever can post to Slack: text, attachments and blocks, as JSON or in the field `payload`
+# Programs that can post to Slack: text, attachments, and blocks, as JSON or in the field `payload`
 
 MAX_PIECES: Final = 100
-"""Blocks and attachments of a message, and fields of each, that are shown."""
+"""The most blocks and attachments of a message, and fields of each, that are shown."""
 _EVERYBODY: Final = frozenset({"here", "channel", "everyone"})
 _MENTION: Final = "\x02"
-"""Stands for a mention of everyone, the only mention allowed, until the rest is escaped."""
+"""The placeholder for a mention of everyone, the only allowed mention, until the rest is
+escaped."""
 _CODE: Final = re.compile(r"(```.*?```|`[^`\n]+`)", re.DOTALL)
 _REFERENCE: Final = re.compile(r"<([^<>\n]{1,3000})>")
 _KEPT: Final = re.compile("\x00(\\d+)\x00")
@@ -86,12 +87,12 @@ _STRUCK: Final = re.compile(r"(?<![\w~])~(?=[^\s~])([^~\n]{1,2000}?)(?<=[^\s~])~
 
 
 def _unescaped(text: str) -> str:
-    """The three characters that are escaped there; other names of characters are as they stand."""
+    """Replace the three character references that Slack uses. Others are literal text."""
     return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 
 def markdown(text: str) -> str:
-    """Slack's kind of markup as Markdown."""
+    """Convert Slack's markup to Markdown."""
     parts = _CODE.split(text)
     return "".join(
         _unescaped(_block(part)) if n % 2 else _inline(part) for n, part in enumerate(parts)
@@ -99,14 +100,15 @@ def markdown(text: str) -> str:
 
 
 def _block(code: str) -> str:
-    """A block of code stands on lines of its own."""
+    """Return a code block, on separate lines."""
     if not code.startswith("```"):
         return code
     return "\n" + fenced(code[3:-3].strip("\n")) + "\n"
 
 
 def _inline(text: str) -> str:
-    """References first come away: what is in them is no markup."""
+    """Convert text within a line. References are taken out first, because their content isn't
+    markup."""
     references: list[str] = []
 
     def keep(match: re.Match[str]) -> str:
@@ -140,7 +142,7 @@ def _reference(match: re.Match[str]) -> str:
 
 
 def _text_object(part: Part | None) -> str:
-    """A text that says itself how it is written."""
+    """Convert a text object, whose type says how it's formatted."""
     if part is None:
         return ""
     if not isinstance(part.value, dict):
@@ -315,7 +317,7 @@ def _attachment(attachment: Part) -> str:
 
 
 def _slack(request: WebhookRequest) -> Translated:
-    """A message in Slack's form."""
+    """Translate a message in Slack's format."""
     payload = request.payload
     if payload.word("type", "") == "url_verification":
         return HandshakeReply({"challenge": payload.word("challenge")})
@@ -328,7 +330,7 @@ def _slack(request: WebhookRequest) -> Translated:
     if not content.strip():
         raise Malformed("it doesn't contain text, attachments, or blocks")
     topic = payload.line("channel", "").lstrip("#@") or payload.line("username", "")
-    # Texts that are harmless each can be a mention together.
+    # Texts that are harmless individually can form a mention together.
     return Post(topic or "Slack", "@**all**".join(map(harmless, content.split(_MENTION))))
 
 

@@ -118,7 +118,7 @@ _ALSO: Final = {
 _NO_MESSAGE: Final = frozenset(
     {"issue_label", "pull_request_label", "pull_request_sync", "pull_request_review_comment"}
 )
-"""Events without a message: labels, and what a review or push includes."""
+"""Events without a message: labels, and events that a review or push includes."""
 _SIGNED: Final = any_of(
     hmac_hex("x-hub-signature-256", "sha256="),
     hmac_hex("x-gitea-signature"),

@@ -22,7 +22,7 @@ from tertulia.integrations.forge import (
     request_action,
 )
 from tertulia.integrations.incoming import Integration, Post, Unsupported
-from tertulia.integrations.payloads import Part, code, link, listed, said
+from tertulia.integrations.payloads import Part, code, link, listed, with_quote
 from tertulia.integrations.signatures import hmac_hex
 
 _HOST: Final = CodeHost(
@@ -93,18 +93,18 @@ def _review_action(payload: Part) -> str:
     if action != "submitted":
         return action
     if state == "commented" and not payload.text("review.body", ""):
-        return ""  # Its comments have events.
+        return ""  # Its comments have their own events.
     return state if state in {"approved", "changes_requested"} else action
 
 
 def _release_action(payload: Part) -> str:
     action = payload.word("action")
-    # `published` says the same.
+    # `published` reports the same.
     return "" if action in {"created", "released", "prereleased"} else action
 
 
 def _release_tag(payload: Part) -> dict[str, str]:
-    """The tag, if the release has another name."""
+    """Return the tag, if the release has another name."""
     tag = payload.line("release.tag_name")
     return {"tag": "" if payload.line("release.name", "") in {"", tag} else tag}
 
@@ -118,7 +118,7 @@ def _gollum(payload: Part) -> Post | None:
 
 
 def _run(event: str, noun: str) -> Writer:
-    """The end of a check or workflow."""
+    """Return a writer for the end of a check or workflow."""
     branch = f"{{{event}.head_branch|{event}.check_suite.head_branch|}}"
     name = f"[{{{event}.name|{event}.app.name|{noun}}}]({{{event}.html_url}})"
     return _HOST.writer(
@@ -156,7 +156,7 @@ def _page_build(payload: Part) -> Post | None:
     if status == "built":
         return Post(repository, f"{site} was built.", "page_build")
     error = payload.text("build.error.message", "")
-    return Post(repository, said(f"{site} failed to build", error), "page_build")
+    return Post(repository, with_quote(f"{site} failed to build", error), "page_build")
 
 
 def _team(event: str) -> Writer:
@@ -170,7 +170,7 @@ def _team(event: str) -> Writer:
 
 
 def _alert(event: str, noun: str) -> Writer:
-    """An alert of a scanner."""
+    """Return a writer for an alert of a scanner."""
     title = "alert.security_advisory.summary|alert.rule.description|alert.secret_type_display_name"
     return _HOST.writer(
         event,
@@ -314,7 +314,7 @@ WRITERS: Final[Mapping[str, Writer]] = {
     "status": _status,
     "team": _team("team"),
     "team_add": _team("team_add"),
-    "watch": lambda _: None,  # Has long meant a star, which has an event.
+    "watch": lambda _: None,  # It means a star, which has its own event.
     "workflow_run": _run("workflow_run", "Workflow"),
 }
 _NO_MESSAGE: Final = frozenset({"ping", "workflow_job", "meta", "label"})

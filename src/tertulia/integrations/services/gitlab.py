@@ -45,7 +45,7 @@ _NOTED: Final = {
     "Snippet": Item("snippet", "snippet", number="id"),
     "Commit": None,
 }
-"""What notes can be about. Only a commit isn't an item."""
+"""The objects that notes can be about. All except commits are items."""
 
 
 def _push(payload: Part) -> Post | None:
@@ -70,8 +70,8 @@ def _changes(payload: Part) -> set[str]:
 
 
 def _action(payload: Part) -> str:
-    """The action; empty for updates of nothing but labels and times, or new commits, which have a
-    push."""
+    """Return the action. It's empty for updates of only labels and times, and for new commits,
+    which have a push event."""
     action = payload.part("object_attributes").word("action", "update")
     fields = {"title", "description", "assignees", "milestone_id", "due_date", "state_id", "draft"}
     return "" if action == "update" and not _changes(payload) & fields else action
@@ -242,7 +242,7 @@ _NO_MESSAGE: Final = frozenset({"Emoji Hook", "Milestone Hook"})
 
 
 def _event(header: str, payload: Part) -> str:
-    """The event, which system hooks have in the payload."""
+    """Return the event's name, which system hooks have in the payload."""
     if header != "System Hook":
         return header
     name = payload.word("object_kind", payload.word("event_name", ""))

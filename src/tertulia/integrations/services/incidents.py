@@ -1,4 +1,4 @@
-"""Services for incidents: PagerDuty, Opsgenie and Statuspage."""
+"""Incident services: PagerDuty, Opsgenie, and Statuspage."""
 
 from typing import Final
 
@@ -16,8 +16,8 @@ from tertulia.integrations.payloads import (
     link,
     listed,
     paragraphs,
-    said,
     title_case,
+    with_quote,
 )
 from tertulia.integrations.signatures import versions
 
@@ -68,7 +68,7 @@ def _pagerduty(request: WebhookRequest) -> Translated:
     body = data.text("content", "") or data.text("message", "")
     service = incident.line("service.summary", "")
     topic = f"{service}: {shown}" if service else shown
-    return Post(topic, said(f"{who} {what}", body), kind)
+    return Post(topic, with_quote(f"{who} {what}", body), kind)
 
 
 _OPSGENIE: Final = {
@@ -142,7 +142,7 @@ def _incident(incident: Part) -> Post:
     body = updates[0].text("body", "") if updates else ""
     what = f"is {status}{about}"
     named = link(name, incident.url("shortlink"))
-    return Post(name, said(f"**{named}** {what}", body), "incident")
+    return Post(name, with_quote(f"**{named}** {what}", body), "incident")
 
 
 PAGERDUTY: Final = Integration(

@@ -10,7 +10,7 @@ from tertulia.integrations.incoming import (
     Unsupported,
     WebhookRequest,
 )
-from tertulia.integrations.payloads import Part, code, link, said, title_case
+from tertulia.integrations.payloads import Part, code, link, title_case, with_quote
 from tertulia.integrations.signatures import hmac_hex
 
 EVENTS: Final = (
@@ -36,13 +36,13 @@ _SHOWN: Final = {
 def _site(url: str) -> str:
     try:
         parts = urlsplit(url)
-    except ValueError:  # As of brackets that do not close.
+    except ValueError:  # For example, for brackets that aren't closed.
         return ""
     return f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
 
 
 def _issue(payload: Part) -> tuple[str, str]:
-    """The topic, and the issue as a link."""
+    """Return the topic, and the issue as a link."""
     issue = payload.part("issue")
     key, summary = issue.line("key"), issue.line("fields.summary", "")
     site = _site(issue.url("self"))
@@ -68,7 +68,7 @@ def _updated(payload: Part, event: str) -> Post | None:
         if kind == "issue_comment_deleted":
             return Post(topic, f"{who} deleted a comment on {issue}.", event)
         verb = "edited a comment" if kind == "issue_comment_edited" else "commented"
-        return Post(topic, said(f"{who} {verb} on {issue}", comment.text("body", "")), event)
+        return Post(topic, with_quote(f"{who} {verb} on {issue}", comment.text("body", "")), event)
     changes = [
         _change(item)
         for item in payload.parts("changelog.items")
@@ -93,17 +93,17 @@ def _created(payload: Part, event: str) -> Post:
     kind = fields.line("issuetype.name", "issue").lower()
     what = f"created {kind} {issue} ({f'assigned to {assignee}' if assignee else 'unassigned'}"
     what += f", priority {priority})" if priority else ")"
-    return Post(topic, said(f"{_who(payload)} {what}", fields.text("description", "")), event)
+    return Post(topic, with_quote(f"{_who(payload)} {what}", fields.text("description", "")), event)
 
 
 def _comment(payload: Part, event: str) -> Post | None:
     if payload.find("issue") is None:
-        return None  # Some versions send it without what it is about; the issue's event has it.
+        return None  # Some versions leave out the issue. The issue's event has the comment.
     topic, issue = _issue(payload)
     verbs = {"comment_created": "commented on", "comment_updated": "edited a comment on"}
     verb = verbs.get(event, "deleted a comment on")
     body = "" if event == "comment_deleted" else payload.text("comment.body", "")
-    return Post(topic, said(f"{_who(payload)} {verb} {issue}", body), event)
+    return Post(topic, with_quote(f"{_who(payload)} {verb} {issue}", body), event)
 
 
 def _worklog(payload: Part, event: str) -> Post | None:
@@ -114,11 +114,11 @@ def _worklog(payload: Part, event: str) -> Post | None:
         return None
     topic, issue = _issue(payload)
     what = f"{verb} {spent} on {issue}"
-    return Post(topic, said(f"{_who(payload)} {what}", worklog.text("comment", "")), event)
+    return Post(topic, with_quote(f"{_who(payload)} {what}", worklog.text("comment", "")), event)
 
 
 def translate(request: WebhookRequest) -> Translated:
-    """A request of Jira's."""
+    """Translate a request from Jira."""
     payload = request.payload
     event = payload.word("webhookEvent", "")
     match event:
@@ -136,11 +136,13 @@ def translate(request: WebhookRequest) -> Translated:
         case "sprint_created" | "sprint_started" | "sprint_closed":
             name = payload.line("sprint.name")
             verb = event.removeprefix("sprint_")
-            text = said(f"Sprint {code(name)} was {verb}", payload.text("sprint.goal", ""))
+            text = with_quote(f"Sprint {code(name)} was {verb}", payload.text("sprint.goal", ""))
             return Post(name, text, event)
         case "jira:version_released":
             name = payload.line("version.name")
-            text = said(f"Version {name} was released", payload.text("version.description", ""))
+            text = with_quote(
+                f"Version {name} was released", payload.text("version.description", "")
+            )
             return Post(f"Version {name}", text, event)
     if event in _QUIET:
         return None

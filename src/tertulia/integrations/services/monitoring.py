@@ -1,4 +1,4 @@
-"""Services that watch machines and programs: Datadog, New Relic, Zabbix, Splunk and Airbrake."""
+"""Monitoring services: Datadog, New Relic, Zabbix, Splunk, and Airbrake."""
 
 import json
 import re
@@ -135,7 +135,7 @@ def _kuma(request: WebhookRequest) -> Translated:
     payload = request.payload
     packed = payload.word("data", "")
     if packed and payload.find("msg") is None:
-        # Its other kind of body: a form with the JSON in a field.
+        # The other format of the body: a form with the JSON in a field.
         try:
             payload = Part(json.loads(packed))
         except (ValueError, RecursionError):

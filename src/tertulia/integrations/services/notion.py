@@ -1,4 +1,4 @@
-"""Notion, which tells what happened by IDs."""
+"""Notion, whose events have IDs instead of names."""
 
 from typing import Final
 
@@ -49,7 +49,7 @@ EVENTS: Final = tuple(f"{noun}.{verb}" for noun, verbs in _KINDS.items() for ver
 
 
 def translate(request: WebhookRequest) -> Translated:
-    """A request of Notion's."""
+    """Translate a request from Notion."""
     payload = request.payload
     token = payload.word("verification_token", "")
     if token:

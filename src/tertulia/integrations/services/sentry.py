@@ -16,8 +16,8 @@ from tertulia.integrations.payloads import (
     fenced,
     link,
     paragraphs,
-    said,
     title_case,
+    with_quote,
 )
 from tertulia.integrations.signatures import hmac_hex
 
@@ -26,7 +26,7 @@ MAX_FRAMES: Final = 5
 
 
 def _frames(event: Part) -> str:
-    """Where in the code it happened, the innermost place last."""
+    """Return the stack trace, with the innermost frame last."""
     lines: list[str] = []
     for value in event.parts("exception.values")[-1:]:
         for frame in value.parts("stacktrace.frames")[-MAX_FRAMES:]:
@@ -83,7 +83,7 @@ def _metric(payload: Part) -> Post:
 
 
 def _old(payload: Part) -> Post:
-    """The plugin of older versions, which names no resource."""
+    """Translate the request of older versions' plugin, which has no resource."""
     event = payload.part("event")
     title = event.line("title", payload.line("message", "An event"))
     project = payload.line("project_name", payload.line("project", ""))
@@ -95,7 +95,7 @@ def _old(payload: Part) -> Post:
 
 
 def translate(request: WebhookRequest) -> Translated:
-    """A request of Sentry's."""
+    """Translate a request from Sentry."""
     payload, resource = request.payload, request.header("sentry-hook-resource")
     if not resource:
         if payload.find("event") is not None:
@@ -115,7 +115,7 @@ def translate(request: WebhookRequest) -> Translated:
             who = payload.line("actor.name", "Someone")
             verb = payload.word("action", "created")
             what = f"{verb} a comment on issue {payload.line('data.issue_id', '')}"
-            text = said(f"{who} {what}", payload.text("data.comment", ""))
+            text = with_quote(f"{who} {what}", payload.text("data.comment", ""))
             return Post(payload.line("data.project_slug", "Sentry"), text, resource)
         case "installation":
             verb = payload.line("action")

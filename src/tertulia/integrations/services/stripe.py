@@ -18,7 +18,7 @@ _WHOLE: Final = frozenset(
         *("pyg", "rwf", "ugx", "vnd", "vuv", "xaf", "xof", "xpf"),
     }
 )
-"""Currencies without a hundredth."""
+"""Currencies without a minor unit."""
 EVENTS: Final = (
     *("account.updated", "charge.succeeded", "charge.failed", "charge.refunded"),
     *("charge.dispute.created", "charge.dispute.closed", "checkout.session.completed"),
@@ -45,7 +45,7 @@ def _amount(thing: Part) -> str:
 
 
 def translate(request: WebhookRequest) -> Translated:
-    """A request of Stripe's."""
+    """Translate a request from Stripe."""
     payload = request.payload
     event = payload.word("type")
     if event in _QUIET:

@@ -10,7 +10,7 @@ from tertulia.integrations.incoming import (
     Unsupported,
     WebhookRequest,
 )
-from tertulia.integrations.payloads import Malformed, Part, code, link, said, title_case
+from tertulia.integrations.payloads import Malformed, Part, code, link, title_case, with_quote
 from tertulia.integrations.signatures import hmac_base64, hmac_hex
 
 # Trello
@@ -36,7 +36,7 @@ _TRELLO_SENTENCES: Final = {
     "removeMemberFromBoard": "removed {whom} from {board.name|the board}",
     "updateBoard": "",
 }
-"""Templates. Those of updates depend on what was changed."""
+"""Templates. Those for updates depend on the changed field."""
 _TRELLO_QUIET: Final = frozenset(
     {
         *("updateCheckItem", "updateChecklist", "deleteCheckItem", "createChecklist"),
@@ -48,7 +48,8 @@ _TRELLO_QUIET: Final = frozenset(
 
 
 def _update_card(data: Part) -> str:
-    """The template for the change of a card; empty for its position, its cover…"""
+    """Return the template for the change of a card; empty for its position, its cover, and
+    similar."""
     old = data.part("old")
     changed = {name for name, _ in old.items()}
     if data.find("listAfter") is not None:
@@ -70,7 +71,7 @@ def _update_card(data: Part) -> str:
 
 
 def _update(kind: str, data: Part) -> str:
-    """The template for an update; empty without a message."""
+    """Return the template for an update; empty if it has no message."""
     match kind:
         case "updateCard":
             return _update_card(data)
@@ -109,7 +110,7 @@ def _trello(request: WebhookRequest) -> Translated:
     topic = data.line("board.name", request.payload.line("model.name", "Trello"))
     who = action.line("memberCreator.fullName", "Someone")
     body = data.text("text", "") if kind == "commentCard" else ""
-    return Post(topic, said(f"{who} {data.fill(template, values)}", body), kind)
+    return Post(topic, with_quote(f"{who} {data.fill(template, values)}", body), kind)
 
 
 TRELLO: Final = Integration(
@@ -134,7 +135,7 @@ _LINEAR_FIELDS: Final = {
     "projectId": "project.name",
     "cycleId": "cycle.name",
 }
-"""Fields whose changes are posted, and where the new value is."""
+"""Fields whose changes are posted, and the path of the new value."""
 
 
 def _who(payload: Part) -> str:
@@ -166,7 +167,7 @@ def _issue(payload: Part) -> Post | None:
         facts.append(f"assigned to {assignee}")
     what = f"{verb} issue {issue}" + (f" ({', '.join(facts)})" if facts else "")
     body = data.text("description", "") if verb == "created" else ""
-    return Post(topic, said(f"{_who(payload)} {what}", body), "Issue")
+    return Post(topic, with_quote(f"{_who(payload)} {what}", body), "Issue")
 
 
 def _changed(data: Part, name: str) -> str:
@@ -188,7 +189,7 @@ def _comment(payload: Part) -> Post | None:
     verb = link(verbs.get(_verb(payload), "commented"), url)
     body = "" if _verb(payload) == "removed" else data.text("body", "")
     topic = f"{key}: {title}" if key else title
-    return Post(topic, said(f"{_who(payload)} {verb} on {topic}", body), "Comment")
+    return Post(topic, with_quote(f"{_who(payload)} {verb} on {topic}", body), "Comment")
 
 
 def _project(payload: Part) -> Post | None:
@@ -201,7 +202,9 @@ def _project(payload: Part) -> Post | None:
         if not names & {"name", "state", "statusId", "targetDate", "leadId", "description"}:
             return None
     body = data.text("description", "") if verb == "created" else ""
-    return Post(data.line("name"), said(f"{_who(payload)} {verb} project {name}", body), "Project")
+    return Post(
+        data.line("name"), with_quote(f"{_who(payload)} {verb} project {name}", body), "Project"
+    )
 
 
 def _project_update(payload: Part) -> Post | None:
@@ -213,7 +216,9 @@ def _project_update(payload: Part) -> Post | None:
         what = f"{_verb(payload)} an update of project {project}"
     if health:
         what += f" ({health})"
-    return Post(project, said(f"{_who(payload)} {what}", data.text("body", "")), "ProjectUpdate")
+    return Post(
+        project, with_quote(f"{_who(payload)} {what}", data.text("body", "")), "ProjectUpdate"
+    )
 
 
 _HEALTH: Final = {"onTrack": "on track", "atRisk": "at risk", "offTrack": "off track"}
@@ -229,7 +234,7 @@ _LINEAR_QUIET: Final = frozenset(
 
 
 def _linear(request: WebhookRequest) -> Translated:
-    """A request of Linear's."""
+    """Translate a request from Linear."""
     kind = request.payload.word("type", "")
     if kind in _LINEAR_QUIET:
         return None
@@ -255,7 +260,7 @@ def _asana_line(event: Part) -> str | None:
     action = event.line("action")
     subtype = event.line("resource.resource_subtype", "")
     if kind == "story" and subtype != "comment_added":
-        return None  # Asana's own description of a change that is listed anyway.
+        return None  # Asana's description of a change that has its own event.
     gid = event.line("resource.gid")
     named = f"{kind} {event.line('resource.name', gid)}"
     if kind == "story":

@@ -1,4 +1,4 @@
-"""Calls, by providers that the operator sets up."""
+"""Video calls, through providers that the operator configures."""
 
 from collections.abc import Callable, Mapping
 from typing import Final

@@ -16,29 +16,29 @@ from tertulia.service.credentials import Vault
 
 JOIN: Final = "/calls/bigbluebutton/join"
 LINK_DAYS: Final = 30
-"""How long a link works."""
+"""The number of days for which a link works."""
 _PURPOSE: Final = "video call"
 _SECONDS: Final = 15.0
 _MAX_ANSWER: Final = 65_536
 
 
 class VideoCall(Struct, frozen=True, kw_only=True):
-    """A call, as its link describes it."""
+    """The data of a call, which its link contains."""
 
     id: str
     name: str
     creator_id: int
-    """The moderator."""
+    """The user ID of the moderator."""
     voice_only: bool = False
 
 
 def is_offered(config: Config) -> bool:
-    """Whether a BigBlueButton server is set."""
+    """Whether a BigBlueButton server is configured."""
     return bool(config.bigbluebutton_url and config.bigbluebutton_secret)
 
 
 def link_to_new(vault: Vault, creator: User, name: str, now: float, *, voice_only: bool) -> str:
-    """Create a call, and return its path."""
+    """Return the path of a new call."""
     call = VideoCall(
         id=secrets.token_hex(16), name=name, creator_id=creator.id, voice_only=voice_only
     )
@@ -48,13 +48,13 @@ def link_to_new(vault: Vault, creator: User, name: str, now: float, *, voice_onl
 
 
 def call_of(vault: Vault, ticket: str, now: float) -> VideoCall | None:
-    """The call of a link's ticket; None if the link has expired."""
+    """Return the call of a link's ticket; None if the link has expired."""
     text = vault.text_of(_PURPOSE, ticket, now)
     return None if text is None else msgspec.json.decode(text, type=VideoCall)
 
 
 async def open_call(web: Web, config: Config, call: VideoCall) -> None:
-    """Have the BigBlueButton server open the call. Raises NotFetched."""
+    """Open the call on the BigBlueButton server. Raise NotFetched if that fails."""
     asked = {"meetingID": call.id, "name": call.name}
     if call.voice_only:
         asked["lockSettingsDisableCam"] = "true"
@@ -66,7 +66,7 @@ async def open_call(web: Web, config: Config, call: VideoCall) -> None:
 
 
 def address_for(config: Config, call: VideoCall, user: User) -> str:
-    """The URL with which the user's browser joins the call."""
+    """Return the URL with which the user's browser joins the call."""
     role = "MODERATOR" if user.id == call.creator_id else "VIEWER"
     asked = {
         "meetingID": call.id,

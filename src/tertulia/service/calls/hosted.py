@@ -21,30 +21,30 @@ from tertulia.service.credentials import Vault
 
 JOIN: Final = "/calls/hosted/join"
 LINK_DAYS: Final = 30
-"""How long a link works."""
+"""The number of days for which a link works."""
 TOKEN_SECONDS: Final = 4 * 3600
-"""How long someone can use a token to join: longer than calls usually last, in case the connection
-is lost."""
+"""The number of seconds for which someone can join with a token. It's longer than most calls, in
+case the connection is lost."""
 _PURPOSE: Final = "hosted call"
 _PLACEHOLDER: Final = re.compile(r"\{(room|token|name|muted)\}")
 
 
 class HostedCall(Struct, frozen=True, kw_only=True):
-    """A call, as its link describes it."""
+    """The data of a call, which its link contains."""
 
     room: str
     creator_id: int
-    """The moderator."""
+    """The user ID of the moderator."""
     voice_only: bool = False
 
 
 def is_offered(config: Config) -> bool:
-    """Whether the address of a call server is set, and what its tokens are signed with."""
+    """Whether the address of a call server and the secret for its tokens are configured."""
     return bool(config.calls_url) and (not config.calls_token or bool(config.calls_secret))
 
 
 def link_to_new(vault: Vault, creator: User, now: float, *, voice_only: bool) -> str:
-    """Create a call, and return its path."""
+    """Return the path of a new call."""
     call = HostedCall(room=secrets.token_hex(10), creator_id=creator.id, voice_only=voice_only)
     text = msgspec.json.encode(call).decode()
     ticket = vault.ticket(_PURPOSE, text, int(now) + LINK_DAYS * 86400)
@@ -65,8 +65,8 @@ def address_for(config: Config, call: HostedCall, user: User, now: float) -> str
         "name": user.full_name,
         "muted": "true" if call.voice_only else "false",
     }
-    # One pass, so that braces in someone's name stay what they are.
-    return _PLACEHOLDER.sub(lambda found: quote(values[found[1]], safe=""), config.calls_url)
+    # Replace in one pass, so that braces in someone's name stay.
+    return _PLACEHOLDER.sub(lambda match: quote(values[match[1]], safe=""), config.calls_url)
 
 
 def _token(config: Config, call: HostedCall, user: User, now: int) -> str:

@@ -13,7 +13,7 @@ from tertulia.service.config import Config
 
 _ROOMS: Final = "/ocs/v2.php/apps/spreed/api/v4/room"
 _PUBLIC: Final = 3
-"""The type of rooms that everyone can join who has the link."""
+"""The type of rooms that anyone with the link can join."""
 _SECONDS: Final = 15.0
 _MAX_ANSWER: Final = 65_536
 _MAX_TOKEN: Final = 100
@@ -32,13 +32,13 @@ class _Answer(Struct):
 
 
 def is_offered(config: Config) -> bool:
-    """Whether a Nextcloud server and an account on it are set."""
+    """Whether a Nextcloud server and an account on it are configured."""
     return bool(config.nextcloud_url and config.nextcloud_user and config.nextcloud_password)
 
 
 async def create(web: Web, config: Config, name: str) -> str:
-    """Create a room and return its URL. Raises NotFetched, and Unavailable if the server is busy
-    with other requests."""
+    """Create a room and return its URL. Raise NotFetched; Unavailable if the server is busy with
+    other requests."""
     login = f"{config.nextcloud_user}:{config.nextcloud_password}".encode()
     headers = {
         "Authorization": f"Basic {base64.b64encode(login).decode()}",

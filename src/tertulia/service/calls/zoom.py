@@ -1,7 +1,5 @@
-"""Meetings in Zoom: in each person's own account there (OAuth), or in one account for all.
-
-The tokens of people's accounts are stored encrypted, and renewed when they expire.
-"""
+"""Zoom meetings, either in each person's own Zoom account (OAuth) or in one account for everyone.
+The tokens of people's accounts are stored encrypted, and renewed when they expire."""
 
 import base64
 import secrets
@@ -21,18 +19,18 @@ from tertulia.service.config import Config
 REGISTER: Final = "/calls/zoom/register"
 COMPLETE: Final = "/calls/zoom/complete"
 EARLY_SECONDS: Final = 240
-"""How long before it expires a token is renewed."""
+"""The number of seconds before its expiry at which a token is renewed."""
 _SECONDS: Final = 15.0
 _MAX_ANSWER: Final = 65_536
 _UNKNOWN_USER: Final = 1001
 
 
 class ZoomTokens(Struct, frozen=True, kw_only=True):
-    """What opens an account at Zoom."""
+    """The tokens for a Zoom account."""
 
     access: str
     refresh: str = ""
-    """Used once: each answer has a new one."""
+    """The refresh token. It works once; each response has a new one."""
     expires_at: int
 
     def is_fresh(self, now: float) -> bool:
@@ -40,11 +38,11 @@ class ZoomTokens(Struct, frozen=True, kw_only=True):
 
 
 class ZoomRefused(Exception):
-    """Zoom doesn't accept the tokens: the person has to connect the account again."""
+    """Zoom refuses the tokens, so the person has to connect the account again."""
 
 
 class UnknownZoomUser(Refused):
-    """The account for all has no user with the person's email address."""
+    """The shared account has no user with the person's email address."""
 
     def __init__(self) -> None:
         super().__init__("Your email address doesn't belong to a user of the Zoom account.")
@@ -65,12 +63,12 @@ class _Failure(Struct):
 
 
 def is_offered(config: Config) -> bool:
-    """Whether people can connect their own accounts at Zoom."""
+    """Whether people can connect their own Zoom accounts."""
     return _has_client(config) and not config.zoom_account_id
 
 
 def is_offered_for_all(config: Config) -> bool:
-    """Whether one account at Zoom is used for all."""
+    """Whether one Zoom account is used for everyone."""
     return _has_client(config) and bool(config.zoom_account_id)
 
 
@@ -79,12 +77,12 @@ def _has_client(config: Config) -> bool:
 
 
 def new_state() -> str:
-    """Return an unguessable value that connects Zoom's answer with the browser's request."""
+    """Return an unguessable value that links Zoom's redirect to the browser's request."""
     return secrets.token_urlsafe(24)
 
 
 def authorization_url(config: Config, state: str) -> str:
-    """Return where a person allows this server to create meetings."""
+    """Return the URL where a person allows this server to create meetings."""
     query = {
         "response_type": "code",
         "client_id": config.zoom_client_id,
@@ -99,20 +97,20 @@ def _redirect_url(config: Config) -> str:
 
 
 async def connect(web: Web, config: Config, code: str, now: float) -> ZoomTokens:
-    """Exchange the code of Zoom's answer. Raises ZoomRefused, NotFetched."""
+    """Exchange the code in Zoom's redirect for tokens. Raise ZoomRefused, NotFetched."""
     form = {"grant_type": "authorization_code", "code": code}
     form["redirect_uri"] = _redirect_url(config)
     return await _tokens(web, config, form, now)
 
 
 async def renewed(web: Web, config: Config, tokens: ZoomTokens, now: float) -> ZoomTokens:
-    """Renew an account's tokens. Raises ZoomRefused, NotFetched."""
+    """Renew an account's tokens. Raise ZoomRefused, NotFetched."""
     form = {"grant_type": "refresh_token", "refresh_token": tokens.refresh}
     return await _tokens(web, config, form, now)
 
 
 async def tokens_for_all(web: Web, config: Config, now: float) -> ZoomTokens:
-    """Return tokens of the account for all. Raises ZoomRefused, NotFetched."""
+    """Return tokens for the shared account. Raise ZoomRefused, NotFetched."""
     form = {"grant_type": "account_credentials", "account_id": config.zoom_account_id}
     return await _tokens(web, config, form, now)
 
@@ -130,20 +128,20 @@ async def _tokens(web: Web, config: Config, form: Mapping[str, str], now: float)
         raise ZoomRefused
     if answer.status != 200:
         raise NotFetched(f"it responded with status {answer.status}")
-    found = _decoded(answer.body, _Tokens)
-    if not found.access_token.isascii() or not found.access_token.isprintable():
+    tokens = _decoded(answer.body, _Tokens)
+    if not tokens.access_token.isascii() or not tokens.access_token.isprintable():
         raise NotFetched("its token isn't usable")
     return ZoomTokens(
-        access=found.access_token,
-        refresh=found.refresh_token,
-        expires_at=int(now) + max(0, found.expires_in),
+        access=tokens.access_token,
+        refresh=tokens.refresh_token,
+        expires_at=int(now) + max(0, tokens.expires_in),
     )
 
 
 async def create(
     web: Web, config: Config, tokens: ZoomTokens, user: User, *, is_video: bool
 ) -> str:
-    """Create a meeting and return its URL. Raises ZoomRefused, NotFetched, UnknownZoomUser."""
+    """Create a meeting and return its URL. Raise ZoomRefused, NotFetched, UnknownZoomUser."""
     owner = quote(user.address, safe="@") if is_offered_for_all(config) else "me"
     url = f"{config.zoom_api_url.rstrip('/')}/v2/users/{owner}/meetings"
     video = {"host_video": is_video, "participant_video": is_video}

@@ -20,8 +20,8 @@ logger = logging.getLogger("tertulia.files")
 
 
 async def delete_unused(files: Files, *paths: str) -> None:
-    """Delete files after the change that made them unused. A failure is only logged, since the
-    change is done."""
+    """Delete files that a change made unused. A failure is only logged, since the change is
+    done."""
     for path in paths:
         try:
             await files.delete(path)
@@ -41,8 +41,8 @@ MEDIUM_SIZE: Final = 500
 
 
 async def change_avatar(caller: Caller, content: bytes | None) -> None:
-    """Set the caller's avatar; None restores the default. Raises BadImage, and Refused as
-    `tertulia.domain.accounts.personal.allow`."""
+    """Set the caller's avatar; None restores the default. Raise BadImage, and Refused as
+    `tertulia.domain.accounts.personal.check_own_avatar`."""
     files = caller.node.files
     name = None if content is None else await keep_scaled_avatar(files, content)
     async with avatar_deleted_on_failure(files, name or ""):
@@ -51,7 +51,7 @@ async def change_avatar(caller: Caller, content: bytes | None) -> None:
 
 
 async def keep_scaled_avatar(files: Files, content: bytes) -> str:
-    """Store the center of an image in both sizes, and return its name. Raises BadImage."""
+    """Store the center of an image in both sizes, and return its name. Raise BadImage."""
     try:
         small = await pictures.squared(content, AVATAR_SIZE)
         medium = await pictures.squared(content, MEDIUM_SIZE)
@@ -63,8 +63,8 @@ async def keep_scaled_avatar(files: Files, content: bytes) -> str:
 async def keep_avatar(files: Files, small: bytes, medium: bytes) -> str:
     """Store an avatar as PNG images in both sizes, and return its name."""
     name = secrets.token_hex(20)
-    for place, picture in zip(avatar_places(name), (small, medium), strict=True):
-        await files.put(place, picture)
+    for path, picture in zip(avatar_paths(name), (small, medium), strict=True):
+        await files.put(path, picture)
     return name
 
 
@@ -79,11 +79,11 @@ async def avatar_deleted_on_failure(files: Files, name: str) -> AsyncIterator[No
 
 
 async def delete_avatar(files: Files, name: str) -> None:
-    await delete_unused(files, *avatar_places(name))
+    await delete_unused(files, *avatar_paths(name))
 
 
-def avatar_places(name: str) -> list[str]:
-    """The paths of an avatar's two sizes; empty without a name."""
+def avatar_paths(name: str) -> list[str]:
+    """Return the paths of an avatar's two sizes; empty without a name."""
     return (
         [f"{AVATAR_DIRECTORY}/{name}.png", f"{AVATAR_DIRECTORY}/{name}-medium.png"] if name else []
     )
@@ -96,19 +96,19 @@ EMOJI_SIZE: Final = 64
 
 
 async def add_emoji(caller: Caller, name: str, content: bytes) -> None:
-    """Add a custom emoji. Raises BadImage, and as `tertulia.domain.organization.emoji.add`."""
+    """Add a custom emoji. Raise BadImage, and as `tertulia.domain.organization.emoji.add`."""
     files = caller.node.files
     file, still = await keep_scaled_emoji(files, content)
     try:
         await caller.submit(emoji.add, emoji.NewEmoji(name=name, file=file, still=still))
     except Refused:
-        await delete_unused(files, *map(emoji_place, filter(None, (file, still))))
+        await delete_unused(files, *map(emoji_path, filter(None, (file, still))))
         raise
 
 
 async def keep_scaled_emoji(files: Files, content: bytes) -> tuple[str, str]:
     """Store an emoji's image. Return the file's name, and that of a still image if it's animated.
-    Raises BadImage."""
+    Raise BadImage."""
     try:
         still = await pictures.squared(content, EMOJI_SIZE)
         moving = await pictures.animated(content, EMOJI_SIZE)
@@ -123,12 +123,12 @@ async def keep_scaled_emoji(files: Files, content: bytes) -> tuple[str, str]:
 async def keep_emoji(files: Files, picture: bytes, ending: str) -> str:
     """Store an emoji's image, and return the file's name."""
     file = f"{secrets.token_hex(16)}.{ending}"
-    await files.put(emoji_place(file), picture)
+    await files.put(emoji_path(file), picture)
     return file
 
 
-def emoji_place(file: str) -> str:
-    """The path of an emoji's file."""
+def emoji_path(file: str) -> str:
+    """Return the path of an emoji's file."""
     return f"{EMOJI_DIRECTORY}/{file}"
 
 
@@ -139,7 +139,7 @@ LOGO_PIXELS: Final = (800, 100)
 
 
 async def set_icon(caller: Caller, content: bytes | None) -> None:
-    """Set the organization's icon; None restores the default. Raises BadImage, and Refused if the
+    """Set the organization's icon; None restores the default. Raise BadImage, and Refused if the
     caller isn't an administrator."""
     permissions.require_administrator(caller.state, caller.user)
     try:
@@ -150,7 +150,7 @@ async def set_icon(caller: Caller, content: bytes | None) -> None:
 
 
 async def set_logo(caller: Caller, content: bytes | None, *, night: bool) -> None:
-    """Set the organization's logo. Raises as `set_icon`."""
+    """Set the organization's logo. Raise as `set_icon`."""
     permissions.require_administrator(caller.state, caller.user)
     try:
         scaled = None if content is None else await pictures.fitted(content, *LOGO_PIXELS)
@@ -168,7 +168,7 @@ def logo_name(*, night: bool) -> str:
 
 
 async def keep_scaled_realm_picture(files: Files, name: str, content: bytes) -> str:
-    """Store a picture of the organization, `icon`, `logo`, or `night_logo`. Return its path. Raises
+    """Store a picture of the organization, `icon`, `logo`, or `night_logo`. Return its path. Raise
     BadImage."""
     try:
         if name == "icon":
@@ -187,7 +187,7 @@ async def _keep(files: Files, name: str, scaled: Scaled) -> str:
 
 
 async def _set(caller: Caller, name: str, scaled: Scaled | None) -> None:
-    """Replace a picture, and delete the previous file when the change is on disk."""
+    """Replace a picture, and delete the previous file once the change is on disk."""
     # Scaling took a while, so check again.
     permissions.require_administrator(caller.state, caller.user)
     files = caller.node.files

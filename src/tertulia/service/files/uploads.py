@@ -1,4 +1,4 @@
-"""Storing uploaded files, who may open them, and thumbnails."""
+"""Storing uploaded files, checking who can open them, and thumbnails."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,7 @@ from tertulia.store.files import StoredFile
 from tertulia.store.uploads import ArrivedFile
 
 LEAST_FREE: Final = 2**30
-"""Bytes of the disk that uploads leave free, or a twentieth of a small disk."""
+"""Bytes that uploads leave free on the disk, or a twentieth of a small disk."""
 
 
 async def require_disk_space(node: Node, size: int = 0) -> None:
@@ -43,33 +43,32 @@ async def require_disk_space(node: Node, size: int = 0) -> None:
 
 
 async def store_upload(node: Node, user_id: int, file: ArrivedFile) -> Attachment:
-    """Store an uploaded file as the user's attachment. Repeating it changes nothing.
-
-    Raises UploadQuotaReached, and Unavailable.
-    """
-    await require_disk_space(node)  # The file itself is on the disk already.
+    """Store an uploaded file as the user's attachment, unless it's stored already. Raise
+    UploadQuotaReached, and Unavailable."""
+    await require_disk_space(node)  # The file itself is already on disk.
     new = NewFile(
         key=file.arriving.key,
         name=file.name,
         media_type=file.content_type,
         size=file.size,
-        picture=await image_info(file.arriving.place, file.content_type, file.name),
+        picture=await image_info(file.arriving.path, file.content_type, file.name),
     )
     await node.uploads.offer(file.arriving, attachments.path_of(node.state, new))
     others = await reserved_bytes(node, node.state.users[user_id], new.key)
     quota = node.config.upload_quota
     attachment = await node.log.submit(user_id, attachments.add, new, quota, others)
-    # In a bucket, the file is in its place already. Otherwise a job repeats this.
+    # In a bucket, the file is already in its place. Otherwise a job repeats this.
     with contextlib.suppress(FilesUnavailable):
         await node.uploads.settle(attachment.path)
     return attachment
 
 
 async def reserved_bytes(node: Node, user: User, besides: str = "") -> Mapping[int, int]:
-    """Return the bytes that unfinished uploads reserve, by user ID; nothing if no limit applies.
+    """Return the bytes that unfinished uploads reserve, by user ID; empty if no limit applies.
 
-    With `besides`, the key of an upload, only uploads that began before it count: if there is room
-    for one of two, it is for the first. If only the user has a limit, only their own uploads count.
+    With `besides`, the key of an upload, only uploads that began earlier count, so that of two
+    uploads, the first one gets the remaining space. If only the user has a limit, only the user's
+    uploads count.
     """
     counts = Counter[int]()
     if attachments.is_limited(node.state, user, node.config.upload_quota):
@@ -80,7 +79,7 @@ async def reserved_bytes(node: Node, user: User, besides: str = "") -> Mapping[i
         kept = next((item for item in known if item.key == besides), None)
         for item in known:
             if node.state.uploads.with_key(item.key) is not None:
-                continue  # It is an attachment already.
+                continue  # It's already an attachment.
             if kept is None or (item.expires, item.key) < (kept.expires, kept.key):
                 counts[item.user_id] += item.length
     return counts
@@ -98,13 +97,13 @@ async def image_info(file: Path, media_type: str, name: str) -> ImageInfo | None
 
 
 class FileAccess:
-    """Which files a user may open: their own, and those linked in messages that they can read. A
-    spectator (None) reads web-public channels. With a limited access key, their own files count as
-    those of others once a message links them.
+    """The files that a user can open: the user's own, and those linked in messages that the user
+    can read. A spectator (None) can read web-public channels. With a limited access key, the user's
+    own files are treated like those of others once a message links them.
 
     Use it in three steps: create it from the state; call `opened` with a connection when that state
-    is settled; then `require_unchanged`, since permissions may have changed and messages may have
-    moved.
+    is settled; then call `require_unchanged`, since permissions may have changed and messages may
+    have moved.
     """
 
     def __init__(self, node: Node, user: User | None, files: Iterable[Attachment]) -> None:
@@ -127,11 +126,11 @@ class FileAccess:
 
     @property
     def needs_look(self) -> bool:
-        """Whether other files need a lookup in the database."""
+        """Whether some files must be looked up in the database."""
         return bool(self._linked_by)
 
     def opened(self, connection: Connection) -> frozenset[int]:
-        """The IDs of the files that the user may open. Runs in a thread."""
+        """Return the IDs of the files that the user can open. Call it in a thread."""
         if self._scope is None:
             return self.own
         scope = self._scope
@@ -167,7 +166,7 @@ async def may_open(node: Node, user: User | None, file: Attachment) -> bool:
 async def files_opened(
     node: Node, user: User | None, files: Sequence[Attachment]
 ) -> frozenset[int]:
-    """The IDs of the files that the user (None: a spectator) may open."""
+    """Return the IDs of the files that the user (None: a spectator) can open."""
 
     async def attempt() -> frozenset[int]:
         access = FileAccess(node, user, files)
@@ -210,7 +209,7 @@ FORMATS: Final = (
 
 
 def nearest_thumbnail(name: str, *, moving: bool) -> ThumbnailFormat:
-    """The format with that name, or the most similar one. `moving` is whether the image is
+    """Return the format with that name, or the most similar one. `moving` is whether the image is
     animated."""
     match = _SIZE.fullmatch(name)
     width = int(match[1]) if match else 0
@@ -220,7 +219,7 @@ def nearest_thumbnail(name: str, *, moving: bool) -> ThumbnailFormat:
 
 
 async def thumbnail(node: Node, attachment: Attachment, name: str) -> StoredFile:
-    """Return the thumbnail, creating it if needed. Raises BadPicture if it isn't possible, and
+    """Return the thumbnail, creating it if needed. Raise BadPicture if it isn't possible, and
     Unavailable if too many are in progress or the files aren't available."""
     if attachment.picture is None:
         raise BadPicture("This file doesn't have a thumbnail.")
@@ -241,9 +240,9 @@ async def _make(node: Node, attachment: Attachment, form: ThumbnailFormat, kept:
     if stored_file is None:
         raise BadPicture("This file no longer exists.")
     try:
-        async with node.copies, stored_file.files.local(stored_file) as place:
+        async with node.copies, stored_file.files.local(stored_file) as path:
             scaled = await pictures.thumbnail(
-                place, form.max_width, form.max_height, moving=form.animated
+                path, form.max_width, form.max_height, moving=form.animated
             )
         await node.files.put(kept, scaled.content)
     except FileNotFoundError:

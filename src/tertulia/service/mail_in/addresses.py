@@ -13,22 +13,23 @@ from tertulia.service.credentials import Vault
 from tertulia.state.state import State
 
 REPLY_DAYS: Final = 30
-"""How long replies to missed-message emails are accepted."""
+"""The number of days for which replies to missed-message emails are accepted."""
 _DAY: Final = 86400
 _IDS: Final = r"([1-9][0-9]{0,15})\.([1-9][0-9]{0,15})\.([1-9][0-9]{0,15})"
 _CHANNEL: Final = re.compile(rf"(?:[a-z0-9-]+\.)?m{_IDS}(?:\.([a-z]{{1,4}}))?\.([a-z2-7]{{20}})")
 _UNSIGNED: Final = re.compile(rf"(?:[a-z0-9-]+\.)?c{_IDS}\.([a-z2-7]{{20}})((?:\.[a-z-]+)*)")
-"""A channel's address from before options were signed: the proof doesn't cover its options."""
+"""A channel's address in the older form, whose proof doesn't cover its options."""
 _REPLY: Final = re.compile(
     r"r([1-9][0-9]{0,15})\.([1-9][0-9]{0,15})\.([1-9][0-9]{0,7})\.([a-z2-7]{20})"
 )
 _MAX_NAME: Final = 12
-"""Characters of the channel's name at the beginning of an address."""
+"""The most characters of the channel's name at the beginning of an address."""
 _NO_LETTERS: Final = re.compile(r"[^a-z0-9]+")
 
 
 class MailOptions(Struct, frozen=True, kw_only=True):
-    """How an email to a channel is converted. By default, without quotes and signatures."""
+    """Options for converting an email to a channel. By default, quotes and signatures are
+    removed."""
 
     show_sender: bool = False
     include_footer: bool = False
@@ -49,18 +50,18 @@ _UNSIGNED_OPTIONS: Final = {
     "include-quotes": "include_quotes",
     "prefer-html": "prefer_html",
 }
-"""Options in addresses from before they were signed, each after a dot."""
+"""The options in addresses of the older form, each after a dot."""
 
 
 _DEFAULT: Final = MailOptions()
 
 
 class ChannelAddress(Struct, frozen=True, kw_only=True):
-    """A channel's address. Permissions aren't checked yet."""
+    """A channel's email address. Permissions are checked when it's used."""
 
     channel_id: int
     sender_id: int
-    asked_by: int
+    creator_id: int
     """The person who created the address."""
     options: MailOptions
 
@@ -76,7 +77,7 @@ MailTarget = ChannelAddress | ReplyAddress
 
 
 class MailAddresses:
-    """Creates and parses the addresses of one installation."""
+    """Creates and parses this server's addresses."""
 
     def __init__(self, config: Config, vault: Vault) -> None:
         self._vault = vault
@@ -89,19 +90,19 @@ class MailAddresses:
         state: State,
         channel_id: int,
         sender: User,
-        asked_by: User,
+        creator: User,
         options: MailOptions = _DEFAULT,
     ) -> str:
-        """The address for messages of the sender in the channel."""
+        """Return the address for messages of the sender in the channel."""
         name = _NO_LETTERS.sub("-", state.channels[channel_id].name.lower())[:_MAX_NAME].strip("-")
         letters = "".join(text for text, field in _LETTERS.items() if getattr(options, field))
-        proof = self._channel_proof(state, channel_id, sender.id, asked_by.id, letters)
-        parts = (f"m{channel_id}", str(sender.id), str(asked_by.id), letters, proof)
+        proof = self._channel_proof(state, channel_id, sender.id, creator.id, letters)
+        parts = (f"m{channel_id}", str(sender.id), str(creator.id), letters, proof)
         return self._address(".".join(part for part in (name, *parts) if part))
 
     def of_answer(self, state: State, user: User, message: Message, now: float) -> str:
-        """The address for the user's reply to the message; empty if incoming email is turned off.
-        `now` is in UNIX seconds."""
+        """Return the address for the user's reply to the message; empty if incoming email is turned
+        off. `now` is in UNIX seconds."""
         if not self.are_taken:
             return ""
         last_day = int(now // _DAY) + REPLY_DAYS
@@ -109,7 +110,7 @@ class MailAddresses:
         return self._address(f"r{user.id}.{message.id}.{last_day}.{proof}")
 
     def local_part(self, address: str) -> str | None:
-        """The variable part of an address of this server; None for others."""
+        """Return the variable part of an address of this server; None for others."""
         address = address.lower()
         fits = address.startswith(self._before) and address.endswith(self._after)
         if not self.are_taken or not fits:
@@ -118,7 +119,8 @@ class MailAddresses:
         return inner or None
 
     def target(self, state: State, address: str, now: float) -> MailTarget | None:
-        """What the address leads to; None if it wasn't created here, or has expired."""
+        """Return the target of an address; None if this server didn't create it, or it has
+        expired."""
         inner = self.local_part(address)
         if inner is None:
             return None
@@ -138,14 +140,14 @@ class MailAddresses:
             fields = [_UNSIGNED_OPTIONS.get(item) for item in match[5].split(".")]
         else:
             return None
-        channel_id, sender_id, asked_by = (int(item) for item in ids)
-        expected = self._channel_proof(state, channel_id, sender_id, asked_by, signed)
+        channel_id, sender_id, creator_id = (int(item) for item in ids)
+        expected = self._channel_proof(state, channel_id, sender_id, creator_id, signed)
         if not hmac.compare_digest(expected, proof):
             return None
         return ChannelAddress(
             channel_id=channel_id,
             sender_id=sender_id,
-            asked_by=asked_by,
+            creator_id=creator_id,
             options=MailOptions(**dict.fromkeys(filter(None, fields), True)),
         )
 
@@ -153,12 +155,13 @@ class MailAddresses:
         return f"{self._before}{inner}{self._after}"
 
     def _channel_proof(
-        self, state: State, channel_id: int, sender_id: int, asked_by: int, letters: str | None
+        self, state: State, channel_id: int, sender_id: int, creator_id: int, letters: str | None
     ) -> str:
-        """`letters` is None for addresses with unsigned options."""
-        keys = f"{_key(state, sender_id)}:{_key(state, asked_by)}"
+        """Return the proof of a channel's address. `letters` are its options; None for addresses
+        with unsigned options."""
+        keys = f"{_key(state, sender_id)}:{_key(state, creator_id)}"
         kind = "channel" if letters is None else f"channel options {letters}"
-        return self._vault.address_proof(f"{kind}:{channel_id}:{sender_id}:{asked_by}:{keys}")
+        return self._vault.address_proof(f"{kind}:{channel_id}:{sender_id}:{creator_id}:{keys}")
 
     def _answer_proof(self, state: State, user_id: int, message_id: int, last_day: int) -> str:
         key = _key(state, user_id)
@@ -166,6 +169,7 @@ class MailAddresses:
 
 
 def _key(state: State, user_id: int) -> str:
-    """Changes with the account's API key, which ends its addresses."""
+    """Return a text that changes with the account's API key, so that replacing the key invalidates
+    its addresses."""
     credential = state.credentials.get(user_id)
     return "" if credential is None else credential.key_digest

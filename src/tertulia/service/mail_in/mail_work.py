@@ -1,4 +1,4 @@
-"""Parsing email, in a worker: it may take as long as the email's author likes."""
+"""Parsing email in a worker process, because the time that it takes depends on the email."""
 
 import base64
 import contextlib
@@ -26,7 +26,7 @@ _QUOTING_CLASSES: Final = re.compile(
     r"gmail_quote|gmail_extra|yahoo_quoted|moz-cite-prefix|protonmail_quote|zmail_extra"
 )
 _HIDDEN: Final = re.compile(r"display:\s*none", re.I)
-"""Text that newsletters show only in lists of emails."""
+"""The style of text that only lists of emails show."""
 _SIGNATURE_CLASSES: Final = re.compile(r"gmail_signature|moz-signature|protonmail_signature")
 _QUOTING_IDS: Final = re.compile(r"(?:x_)*(?:appendonsend|divRplyFwdMsg|mail-editor-reference.*)")
 _SIGNATURE_IDS: Final = re.compile(r"(?:x_)*(?:Signature|ms-outlook-mobile-signature)")
@@ -35,7 +35,7 @@ _QUOTING_STYLES: Final = re.compile(r"border-top:\s*solid\s*#(?:E1E1E1|B5C4DF)",
 _FORWARDED: Final = re.compile(
     r"\s*(?:fwd?|wg|tr|rv|enc|i|doorst|vb|pd|fs|転送)\s*[:\N{FULLWIDTH COLON}]", re.I
 )
-"""Prefixes of forwarded emails, whose quotes are the point."""
+"""Subject prefixes of forwarded emails, whose quotes are the content."""
 _CHARSETS: Final = {
     "iso-8859-1": "cp1252",
     "latin1": "cp1252",
@@ -50,12 +50,12 @@ _CHARSETS: Final = {
     "x-sjis": "cp932",
     "iso-2022-jp": "iso2022_jp_ext",
 }
-"""Charsets that are read as a larger one, as browsers do."""
+"""Charsets that are decoded as a superset, as browsers do."""
 _MOST_DAMAGED: Final = 0.05
-"""Accepted part of invalid characters."""
+"""The largest accepted fraction of invalid characters."""
 _BLANKS: Final = re.compile(r"\n{3,}")
 _RULED: Final = re.compile(r"|_{5,}|-{5,}")
-"""Lines above a quote."""
+"""Lines that separate a quote from the reply above."""
 _ADVERTISING: Final = re.compile(
     r"(?:Sent from (?:my |Mail|Outlook|Yahoo|Proton)|Get Outlook for |Von meinem |Gesendet mit |"
     r"Gesendet von (?:Mail|Outlook)|Envoyé (?:de mon|à partir d)|Enviado desde (?:mi |Outlook)|"
@@ -66,7 +66,7 @@ _ADVERTISING: Final = re.compile(
 _NO_BASE64: Final = re.compile(r"[^A-Za-z0-9+/]")
 _QUOTED: Final = re.compile(r"\s*>")
 _WROTE: Final = re.compile(r"[0-9@].*:\s*$")
-"""A line such as "On …, … wrote:", also in languages that the library lacks."""
+"""A line such as "On …, … wrote:", including languages that the library doesn't know."""
 _RULE: Final = re.compile(r"(?:\n\s*-{3,})+\s*$")
 
 
@@ -77,9 +77,9 @@ def load(*_: object) -> None:
     whole_markdown(soup_of("<p>x</p>"))
 
 
-def read(place: str, quotes: bool, footers: bool, prefer_html: bool) -> ReceivedMail:
-    """Parse the email in a file, keeping quotes and signatures if wanted."""
-    mail = _mail(place)
+def read(path: str, quotes: bool, footers: bool, prefer_html: bool) -> ReceivedMail:
+    """Parse the email in a file. `quotes` and `footers` keep quotes and signatures."""
+    mail = _mail(path)
     title = _header(mail, "Subject")
     quotes = quotes or _FORWARDED.match(title) is not None
     plain, html, files = _parts(mail)
@@ -100,7 +100,7 @@ def read(place: str, quotes: bool, footers: bool, prefer_html: bool) -> Received
         message_id=_header(mail, "Message-ID"),
         title=title,
         sender=_header(mail, "From"),
-        is_answered_by_itself=answers,
+        is_auto_reply=answers,
         is_automatic=answers
         or automatic not in {"", "no"}
         or precedence in {"bulk", "junk", "list"}
@@ -114,15 +114,15 @@ def read(place: str, quotes: bool, footers: bool, prefer_html: bool) -> Received
     )
 
 
-def unpack(place: str, into: list[str]) -> None:
+def unpack(path: str, into: list[str]) -> None:
     """Write the email's attachments to existing files, one for each path."""
-    files = _parts(_mail(place))[2]
+    files = _parts(_mail(path))[2]
     for part, target in zip(files, into, strict=False):
         Path(target).write_bytes(_bytes(part))
 
 
-def _mail(place: str) -> EmailMessage:
-    with open(place, "rb") as file:
+def _mail(path: str) -> EmailMessage:
+    with open(path, "rb") as file:
         mail = email.message_from_binary_file(file, policy=default)
     waiting = deque([mail])
     for _ in range(MAX_PARTS):
@@ -155,7 +155,7 @@ def _unescaped(text: str) -> str:
 
 
 def _parts(mail: EmailMessage) -> tuple[str, str, Sequence[EmailMessage]]:
-    """The plain text, the HTML, and the attachments."""
+    """Return the plain text, the HTML, and the attachments."""
     plain: list[str] = []
     html: list[str] = []
     files: list[EmailMessage] = []
@@ -189,7 +189,7 @@ def _bytes(part: EmailMessage) -> bytes:
         return cast(EmailMessage, first).as_bytes()
     payload = part.get_payload(decode=True)
     if any(isinstance(item, InvalidBase64LengthDefect) for item in part.defects):
-        # It was cut off: drop the incomplete end.
+        # It was cut off, so drop the incomplete end.
         letters = _NO_BASE64.sub("", str(part.get_payload()))
         return base64.b64decode(letters[: len(letters) // 4 * 4])
     return payload if isinstance(payload, bytes) else b""
@@ -210,15 +210,18 @@ def _decoded(part: EmailMessage) -> str:
 
 
 def _exact(content: bytes, charset: str) -> str | None:
-    """The text, if it is valid in that charset or in UTF-8."""
+    """Return the text if it's valid in this charset or in UTF-8."""
     for attempt in (charset, "utf-8"):
-        with contextlib.suppress(LookupError, ValueError):  # No such charset, or no such bytes.
+        with contextlib.suppress(
+            LookupError, ValueError
+        ):  # The charset doesn't exist, or the bytes are invalid.
             return content.decode(attempt)
     return None
 
 
 def _damaged(content: bytes, charset: str) -> str | None:
-    """The text, if only little of it is invalid in that charset and the rest isn't only ASCII."""
+    """Return the text if only little of it is invalid in this charset and the rest isn't only
+    ASCII."""
     with contextlib.suppress(LookupError, ValueError):
         text = content.decode(charset, "replace")
         rest = text.replace("\N{REPLACEMENT CHARACTER}", "")
@@ -265,7 +268,7 @@ def _name(part: EmailMessage) -> str:
 
 
 def _is_for_looks(table: Any) -> bool:
-    """Whether a table is only layout."""
+    """Whether the table is only used for layout."""
     if table.find("table") is not None or table.get("role") == "presentation":
         return True
     return all(len(row.find_all(["td", "th"])) <= 1 for row in table.find_all("tr"))
@@ -289,7 +292,7 @@ def _of_plain(text: str, quotes: bool, footers: bool) -> str:
 
 
 def _reply(text: str) -> str:
-    """The text above the quote, without indentation."""
+    """Return the text above the quote, without indentation."""
     from mailparser_reply.parser import (  # type: ignore[import-untyped]  # it comes without types
         EmailMessage as Mail,
     )
@@ -313,7 +316,7 @@ def _as_written(lines: Sequence[str], kept: str) -> list[str]:
 
 
 def _without_quotes(lines: Sequence[str]) -> list[str]:
-    """Without the quote at the end; replies between quotes stay."""
+    """Remove the quote at the end. Replies between quotes stay."""
     results = list(lines)
     while results and (not results[-1].strip() or _QUOTED.match(results[-1])):
         results.pop()
@@ -323,14 +326,14 @@ def _without_quotes(lines: Sequence[str]) -> list[str]:
 
 
 def _before_signature(lines: Sequence[str]) -> list[str]:
-    for place, line in enumerate(lines):
-        if line in {"-- ", "--"} and any(line.strip() for line in lines[:place]):
-            return list(lines[:place])
+    for index, line in enumerate(lines):
+        if line in {"-- ", "--"} and any(line.strip() for line in lines[:index]):
+            return list(lines[:index])
     return list(lines)
 
 
 def _without_advertising(lines: Sequence[str]) -> list[str]:
-    """Without a last line such as "Sent from my phone"."""
+    """Remove a last line such as "Sent from my phone"."""
     result = list(lines)
     while result and not result[-1].strip():
         result.pop()

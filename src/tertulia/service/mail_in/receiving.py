@@ -48,27 +48,27 @@ class ReceivedMail(Struct, frozen=True, kw_only=True):
     """A parsed email."""
 
     message_id: str
-    """May be empty."""
+    """The Message-ID header; may be empty."""
     title: str
     sender: str
-    """From its header, unverified."""
-    is_answered_by_itself: bool
+    """The sender in the email's header, which isn't verified."""
+    is_auto_reply: bool
     """Whether it is an automatic reply, such as an absence note or a bounce."""
     is_automatic: bool
     """Whether a program sent it."""
     hops: int
     """Number of servers that forwarded it."""
     text: str
-    """In Markdown."""
+    """The email's text as Markdown."""
     files: tuple[MailFile, ...]
 
 
 T = TypeVar("T")
 
 MAX_SECONDS: Final = 5.0
-"""Processor time for one email; 25 MiB take one or two seconds."""
+"""The most processor time in seconds for one email. 25 MiB take one or two seconds."""
 PATIENCE: Final = 60.0
-"""Seconds until it is given up, including the time in the queue."""
+"""Seconds until parsing is given up, including the time in the queue."""
 _WORK: Final = "tertulia.service.mail_in.mail_work"
 READ: Final[WorkerTask[ReceivedMail]] = WorkerTask(
     f"{_WORK}:read", ReceivedMail, load=f"{_WORK}:load"
@@ -81,10 +81,10 @@ class TakesTooLong(Refused):
         super().__init__("This email takes too long to process.")
 
 
-async def read_mail(place: Path, *, quotes: bool, footers: bool, prefer_html: bool) -> ReceivedMail:
-    """Parse the email in a file. Raises Refused (TakesTooLong) if that fails, and Unavailable if
-    too many are waiting."""
-    return await _done(READ, str(place), quotes, footers, prefer_html)
+async def read_mail(path: Path, *, quotes: bool, footers: bool, prefer_html: bool) -> ReceivedMail:
+    """Parse the email in a file. Raise Refused (TakesTooLong) if that fails, and Unavailable if too
+    many are waiting."""
+    return await _done(READ, str(path), quotes, footers, prefer_html)
 
 
 async def unpack_mail(place: Path, into: Sequence[Path]) -> None:
@@ -108,9 +108,9 @@ async def _done(job: WorkerTask[T], *arguments: object) -> T:
 logger = logging.getLogger("tertulia.mail_in")
 
 MAX_FILES: Final = 20
-"""Attachments that are kept; the message says how many were left out."""
+"""The most attachments that are kept. The message says how many were left out."""
 MAX_HOPS: Final = 50
-"""More hops mean a loop."""
+"""The most hops of an email that is accepted. More hops mean a loop."""
 CLIENT: Final = "mail"
 _QUEUE: Final = "mail"
 _ANSWERING: Final = re.compile(
@@ -119,16 +119,14 @@ _ANSWERING: Final = re.compile(
 UNTITLED: Final = "(no subject)"
 
 
-async def receive(node: Node, target: MailTarget, place: Path) -> int | None:
-    """Send the email in a file as a message, and return its ID; None if it is dropped, because no
-    person wrote it. Repeating it changes nothing.
-
-    Raises Refused with a sentence for the sender, and Unavailable if it can be retried.
-    """
+async def receive(node: Node, target: MailTarget, path: Path) -> int | None:
+    """Send the email in a file as a message, and return the message's ID; None if it's dropped,
+    because no person wrote it. Repeating it changes nothing. Raise Refused with a sentence for the
+    sender, and Unavailable if it can be retried."""
     sender = _sender(node, target)
     options = target.options if isinstance(target, ChannelAddress) else MailOptions()
     mail = await read_mail(
-        place,
+        path,
         quotes=options.include_quotes,
         footers=options.include_footer,
         prefer_html=options.prefer_html,
@@ -146,7 +144,7 @@ async def receive(node: Node, target: MailTarget, place: Path) -> int | None:
         return before
     files = _Kept()
     try:
-        await _keep(node, _keeper(target, sender), place, mail.files, files)
+        await _keep(node, _keeper(target, sender), path, mail.files, files)
         content = _content(mail, options, files.lines, is_own=isinstance(target, ReplyAddress))
         if not content:
             raise Refused("This email is empty.")
@@ -156,27 +154,27 @@ async def receive(node: Node, target: MailTarget, place: Path) -> int | None:
             # Send it without the mentions.
             return await _sent(caller, to, harmless(content), attempt, files)
     finally:
-        # Refused email must not use up anyone's storage. If the same email was delivered twice at
+        # Refused email must not use up anyone's storage. If the same email is delivered twice at
         # the same time, the message has the files of the first.
         if files.ids:
             await node.log.submit(None, attachments.remove_unlinked, frozenset(files.ids))
 
 
 def _sender(node: Node, target: MailTarget) -> User:
-    """The sender of the message. Raises Refused if they, or the creator of the address, may no
-    longer send messages there."""
+    """Return the sender of the message. Raise Refused if the sender, or the creator of the address,
+    can no longer send messages there."""
     state = node.state
     if isinstance(target, ReplyAddress):
         return _active(node, target.user_id)
-    asked_by = _active(node, target.asked_by)
-    channel = channels.known(state, asked_by, target.channel_id)
+    creator = _active(node, target.creator_id)
+    channel = channels.existing_channel(state, creator, target.channel_id)
     permissions.require(
-        channel_access.may_send_to(state, asked_by, channel),
+        channel_access.may_send_to(state, creator, channel),
         "You don't have permission to send messages to this channel.",
     )
     sender = _active(node, target.sender_id)
     owner = sender.bot.owner_id if sender.bot is not None else None
-    if sender.id != asked_by.id and owner != asked_by.id and not sender.is_system_bot:
+    if sender.id != creator.id and owner != creator.id and not sender.is_system_bot:
         raise Refused("This address now belongs to someone else.")
     return sender
 
@@ -189,8 +187,8 @@ def _active(node: Node, user_id: int) -> User:
 
 
 def _unwanted(node: Node, target: MailTarget, mail: ReceivedMail) -> str:
-    """Why to drop the email; empty if it is accepted."""
-    if mail.is_answered_by_itself:
+    """Return the reason for dropping the email; empty if it's accepted."""
+    if mail.is_auto_reply:
         return "automatic reply"
     if isinstance(target, ReplyAddress) and mail.is_automatic:
         return "sent by a program"
@@ -211,8 +209,8 @@ async def _destination(
         channel = state.channels[target.channel_id]
         has_topics = channel.topics_policy is not TopicsPolicy.EMPTY_ONLY
         topic = _topic(mail.title) if has_topics else ""
-        # The bot may create topics anywhere, but the address's creator may not.
-        check_topic(state, state.users[target.asked_by], channel, topic)
+        # The bot can create topics anywhere, but the address's creator may not.
+        check_topic(state, state.users[target.creator_id], channel, topic)
         return sending.to_topic(target.channel_id, topic)
     messages = await caller.node.store.read(
         lambda connection: queries.messages(connection, [target.message_id])
@@ -239,10 +237,10 @@ def _topic(title: str) -> str:
 
 
 def _keeper(target: MailTarget, sender: User) -> int:
-    """The user who owns the attachments: the message's sender, or the address's creator if a bot of
-    the server sends the message."""
+    """Return the ID of the attachments' owner: the message's sender, or the address's creator if
+    one of the server's bots sends the message."""
     if isinstance(target, ChannelAddress) and sender.is_system_bot:
-        return target.asked_by
+        return target.creator_id
     return sender.id
 
 
@@ -250,12 +248,12 @@ class _Kept(Struct):
     """Stored attachments."""
 
     lines: list[str] = []
-    """A line of the message for each attachment."""
+    """The lines of the message that link the attachments."""
     ids: list[int] = []
 
 
 async def _keep(
-    node: Node, keeper_id: int, place: Path, files: tuple[MailFile, ...], kept: _Kept
+    node: Node, keeper_id: int, path: Path, files: tuple[MailFile, ...], kept: _Kept
 ) -> None:
     """Store the attachments as the user's uploads, and add them to `kept`."""
     most = node.config.max_file_upload_size_mib * 1024 * 1024
@@ -267,7 +265,7 @@ async def _keep(
             open_files.callback(draft.discard)
             drafts.append(draft)
         if drafts:
-            await unpack_mail(place, [draft.arriving.place for draft in drafts])
+            await unpack_mail(path, [draft.arriving.path for draft in drafts])
         for file, draft in zip(chosen, drafts, strict=True):
             size = draft.finish()
             name = attachments.display_name(file.name).replace("[", "(").replace("]", ")")
@@ -285,7 +283,7 @@ async def _keep(
 
 
 def _content(mail: ReceivedMail, options: MailOptions, links: list[str], *, is_own: bool) -> str:
-    # Only replies of people themselves may mention others.
+    # Only people's own replies can mention others.
     text = mail.text if is_own else harmless(mail.text)
     head = f"**From:** {harmless(mail.sender)}\n\n" if options.show_sender else ""
     foot = "\n".join(links)

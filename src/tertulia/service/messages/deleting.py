@@ -1,10 +1,12 @@
-"""Deleting messages: one, a topic, a person's, and expired ones."""
+"""Deleting messages: single ones, topics, a person's messages, and expired ones."""
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
-from tertulia.domain import channel_access, names, permissions
+from tertulia.domain import names, permissions
+from tertulia.domain.channels import channels
 from tertulia.domain.messages import deleting
 from tertulia.domain.messages.deleting import BATCH, DeletionScope
 from tertulia.log.log import Log
@@ -16,11 +18,16 @@ from tertulia.service.node import Caller, retry_on_conflict
 from tertulia.store import editing, topics
 
 TOPIC_SECONDS = 20.0
-"""How long one request deletes messages, in batches."""
+"""The number of seconds for which one request deletes messages, in batches."""
+_FOUND: Final = 5000
+"""The number of an account's messages that are read at a time. People write in many conversations,
+and those of one conversation are deleted together."""
+_CONVERSATIONS: Final = 8
+"""The number of conversations whose messages are deleted at the same time."""
 
 
 async def delete_message(caller: Caller, message_id: int) -> None:
-    """Delete a message. Raises NoSuchMessage, and as `tertulia.domain.messages.deleting.delete`."""
+    """Delete a message. Raise NoSuchMessage, and as `tertulia.domain.messages.deleting.delete`."""
 
     async def attempt() -> None:
         doomed = await preconditions.to_delete(caller.node.log, [message_id])
@@ -32,9 +39,10 @@ async def delete_message(caller: Caller, message_id: int) -> None:
 
 
 async def delete_topic(caller: Caller, channel_id: int, topic: str) -> bool:
-    """Delete all messages of a topic, the newest first. Return whether the topic is empty; if not,
-    because `TOPIC_SECONDS` have passed, call it again. Raises NoSuchChannel and Refused."""
-    channel = channel_access.visible_channel(caller.state, caller.user, channel_id=channel_id)
+    """Delete all messages of a topic, newest first. Return whether the topic is empty; if not,
+    because `TOPIC_SECONDS` have passed, call this again. Raise Refused; NotPermitted without
+    permission."""
+    channel = channels.existing_channel(caller.state, caller.user, channel_id)
     deleting.require_may_delete_any(caller.context(), channel.id)
     key = topic_key(names.topic_name(topic))
     conversation = (channel.id, key, None)
@@ -43,7 +51,7 @@ async def delete_topic(caller: Caller, channel_id: int, topic: str) -> bool:
 
     async def piece() -> int:
         """Delete a batch, and return its size."""
-        # Newest first, so that clients see the beginning of what is left.
+        # Newest first, so that clients see the beginning of the remaining messages.
         ids = await caller.node.store.read(
             topics.newest_of_topic, channel.id, key, [(0, LARGEST)], BATCH
         )
@@ -63,38 +71,66 @@ async def delete_topic(caller: Caller, channel_id: int, topic: str) -> bool:
 async def delete_written(
     caller: Caller,
     user_ids: Iterable[int],
-    places: DeletionScope,
+    scope: DeletionScope,
     worked: Callable[[int], Awaitable[None]],
 ) -> bool:
-    """Delete the messages of these accounts in `places`. Return whether all are deleted, as in
-    `delete_topic`. `worked` is called after each batch, with its size. Raises NotPermitted if the
-    caller isn't an administrator."""
+    """Delete the messages of these accounts in `scope`. Return whether all are deleted, as
+    `delete_topic` does. `worked` is called after each batch, with its size. Raise NotPermitted if
+    the caller isn't an administrator."""
     permissions.require_administrator(caller.state, caller.user)
     loop = asyncio.get_running_loop()
     until = loop.time() + TOPIC_SECONDS
     for user_id in user_ids:
         after = 0
-        while lines := await caller.node.store.read(editing.written_by, user_id, after, BATCH):
-            if loop.time() > until:
-                return False
+        while lines := await caller.node.store.read(editing.written_by, user_id, after, _FOUND):
             after = lines[-1][0]
             result: dict[tuple[object, ...], list[int]] = defaultdict(list)
             for message_id, channel_id, *conversation in lines:
-                if places.have(caller.state, channel_id):
+                if scope.have(caller.state, channel_id):
                     result[channel_id, *conversation].append(message_id)
-            for message_ids in result.values():
-                await _delete_written(caller, message_ids, places)
-            await worked(sum(map(len, result.values())))
+            for some in _together(result):
+                if loop.time() > until:
+                    return False
+                deletions = (_delete_written(caller, message_ids, scope) for message_ids in some)
+                for ended in await asyncio.gather(*deletions, return_exceptions=True):
+                    if ended is not None:
+                        raise ended
+                await worked(sum(map(len, some)))
     return True
 
 
-async def _delete_written(
-    caller: Caller, message_ids: Sequence[int], places: DeletionScope
-) -> None:
+def _together(
+    conversations: Mapping[tuple[object, ...], Sequence[int]],
+) -> Iterator[list[Sequence[int]]]:
+    """Yield the messages in groups that can be deleted at the same time and share a commit: up to
+    `BATCH` messages of a few conversations.
+
+    The keys begin with the channel. Deletions in one channel follow each other, because each may
+    need the channel's first message afterwards.
+    """
+    some: list[Sequence[int]] = []
+    channel_ids: set[object] = set()
+    for (channel_id, *_), every in conversations.items():
+        for first in range(0, len(every), BATCH):
+            part = every[first : first + BATCH]
+            if (
+                len(some) == _CONVERSATIONS
+                or channel_id in channel_ids
+                or sum(map(len, some)) + len(part) > BATCH
+            ):
+                yield some
+                some, channel_ids = [], set()
+            some.append(part)
+            channel_ids.add(channel_id)
+    if some:
+        yield some
+
+
+async def _delete_written(caller: Caller, message_ids: Sequence[int], scope: DeletionScope) -> None:
     async def attempt() -> None:
         doomed = await preconditions.to_delete(caller.node.log, message_ids)
         if doomed.messages:
-            await caller.submit(deleting.delete_written, doomed, places)
+            await caller.submit(deleting.delete_written, doomed, scope)
 
     await retry_on_conflict(attempt)
 
@@ -110,11 +146,12 @@ async def expire_messages(log: Log, channel_id: int | None) -> None:
 
 
 async def _expire(log: Log, message_ids: Sequence[int], before: int) -> bool:
-    """Return whether any message was deleted; False if the retention time has changed."""
+    """Delete the messages, and return whether any was deleted; False if the retention period has
+    changed."""
 
     async def attempt() -> bool:
         doomed = await preconditions.to_delete(log, message_ids)
-        # They may be gone already.
+        # They may already be deleted.
         if not doomed.messages:
             return False
         return await log.submit(None, deleting.expire, doomed, before)

@@ -16,9 +16,9 @@ from tertulia.service.messages.sending import Topic, compose
 from tertulia.service.node import Caller, Node, Previews, retry_on_conflict
 
 DELETED = "(deleted)"
-"""Content of a message that was edited to be empty."""
-MOVES_AT_ONCE = 1000
-"""Moves in pieces that a node runs at the same time; a job continues others."""
+"""The content of a message that was edited to be empty."""
+MAX_CONCURRENT_MOVES = 1000
+"""The most moves in batches that a node runs at the same time. A job continues the others."""
 
 
 async def edit_message(
@@ -29,10 +29,10 @@ async def edit_message(
     expected_sha256: str | None = None,
     move: Move | None = None,
 ) -> tuple[int, ...]:
-    """Edit a message of the caller's and, in the same command, move it. Returns the IDs of the
+    """Edit one of the caller's messages and, in the same command, move it. Return the IDs of the
     files that it no longer links.
 
-    `expected_sha256` is the hexadecimal digest of the content that the caller has seen. Raises as
+    `expected_sha256` is the hexadecimal digest of the content that the caller has seen. Raise as
     `tertulia.domain.messages.editing.edit` and `tertulia.domain.messages.moving.move`;
     StaleExpectation if the content has changed since. If anything is refused, nothing changes.
     """
@@ -67,7 +67,7 @@ def _topic(message: Message) -> Topic | None:
 
 
 async def move_messages(caller: Caller, message_id: int, wanted: Move) -> None:
-    """Move a message, and others of its topic. Raises as `tertulia.domain.messages.moving.move`."""
+    """Move a message, and others of its topic. Raise as `tertulia.domain.messages.moving.move`."""
 
     async def attempt() -> int | None:
         loaded, excerpt = await preconditions.to_move(
@@ -79,21 +79,21 @@ async def move_messages(caller: Caller, message_id: int, wanted: Move) -> None:
 
 
 async def _finish_allowed(node: Node, move_id: int | None) -> None:
-    """Finish a move in pieces. If its topic changes too often for that, a job finishes it later:
-    the move is stored, and nothing can refuse it anymore, so it isn't an error for the caller."""
+    """Finish a move in batches. If its topic changes too often for that, a job finishes it later.
+    The move is stored, and nothing can refuse it anymore, so this isn't an error for the caller."""
     if move_id is not None:
         with contextlib.suppress(Conflict):
             await finish_move(node, move_id)
 
 
 async def finish_move(node: Node, move_id: int) -> None:
-    """Finish a move in pieces, once for all callers. Raises Conflict, and Unavailable if
-    `MOVES_AT_ONCE` other moves are in progress."""
-    await node.topic_moves.do(move_id, lambda: _move_pieces(node, move_id), MOVES_AT_ONCE)
+    """Finish a move in batches, once for all concurrent callers. Raise Conflict, and Unavailable if
+    `MAX_CONCURRENT_MOVES` other moves are in progress."""
+    await node.topic_moves.do(move_id, lambda: _move_pieces(node, move_id), MAX_CONCURRENT_MOVES)
 
 
 async def _move_pieces(node: Node, move_id: int) -> None:
-    """Move each piece with its own command, so that others can write in between."""
+    """Move each batch with a separate command, so that others can write in between."""
 
     async def piece() -> bool:
         move = node.state.topic_moves.get(move_id)
@@ -109,14 +109,14 @@ async def _move_pieces(node: Node, move_id: int) -> None:
 
 
 async def linked_pages(node: Node, pending: PendingPreview) -> Sequence[str]:
-    """The URLs of the pages whose previews the message needs. Raises NoSuchMessage."""
+    """Return the URLs of the pages that the message needs previews of. Raise NoSuchMessage."""
     # A crash could undo a message that isn't on disk.
     await node.log.durability.settled()
     return (await _with_previews(node, pending, {}))[1].pages
 
 
 async def show_previews(node: Node, pending: PendingPreview, known: Previews) -> None:
-    """Add previews to the message, as the server. Raises NoSuchMessage."""
+    """Add previews to the message, as the server. Raise NoSuchMessage."""
 
     async def attempt() -> None:
         loaded, rendered = await _with_previews(node, pending, known)
@@ -128,7 +128,7 @@ async def show_previews(node: Node, pending: PendingPreview, known: Previews) ->
 async def _with_previews(
     node: Node, pending: PendingPreview, known: Previews
 ) -> tuple[LoadedMessage, Rendered]:
-    """The message, and its HTML with these previews."""
+    """Return the message, and its HTML with these previews."""
     loaded = await preconditions.to_edit(node.log, pending.message_id)
     message = loaded.message
     return loaded, await node.rendered(message.content, message.sender_id, known)

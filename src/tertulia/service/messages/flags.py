@@ -24,8 +24,8 @@ T = TypeVar("T")
 
 
 async def known_messages(caller: Caller, message_ids: Iterable[int]) -> list[KnownMessage]:
-    """The messages with the caller's flags, for verbs that change these. Raises NoSuchMessage if
-    the caller can't read one."""
+    """Return the messages with the caller's flags, for verbs that change the flags. Raise
+    NoSuchMessage if the caller can't read one."""
     user = caller.user
     ids = sorted(set(message_ids))
 
@@ -53,7 +53,7 @@ async def known_messages(caller: Caller, message_ids: Iterable[int]) -> list[Kno
 
 
 class ReaderFlags:
-    """A user's flags on messages, for one state. Facts about channels are cached."""
+    """A user's flags on messages, for one state. Data about channels is cached."""
 
     def __init__(self, state: State, user_id: int) -> None:
         self._state, self._user_id = state, user_id
@@ -63,7 +63,7 @@ class ReaderFlags:
         """Return the flags, including a wildcard mention that reached the user; whether the message
         counts as read; and whether the user received it.
 
-        Messages are unread if they arrived while the user was subscribed, or in their
+        Messages are unread if they arrived while the user was subscribed, or in the user's
         conversations, until they are marked as read; and if the user marked them as unread.
         """
         flags, is_read, channel_id = relation.flags, relation.read, message.channel_id
@@ -82,8 +82,8 @@ class ReaderFlags:
         return flags, is_read, is_received
 
     def _in_channel(self, channel_id: int) -> tuple[Subscription | None, int, bool]:
-        """The user's subscription, the last message that counts as read by default, and whether the
-        subscription is active. Otherwise, all of the channel counts as read."""
+        """Return the user's subscription, the last message that counts as read by default, and
+        whether the subscription is active. Otherwise, all of the channel counts as read."""
         subscription = self._state.subscription(self._user_id, channel_id)
         if subscription is None or not subscription.is_active:
             return subscription, 0, False
@@ -98,7 +98,7 @@ def is_read(state: State, user_id: int, message: Message, relation: Relation) ->
 
 
 async def mute_user(caller: Caller, muted_id: int) -> None:
-    """Mute a user: their messages, including future ones, count as read."""
+    """Mute a user, so that their messages, including future ones, count as read."""
     await caller.submit(personal.mute_user, muted_id)
 
     unread = await unread_ids(caller.node, caller.user.id)
@@ -113,7 +113,7 @@ async def unread_ids(node: Node, user_id: int) -> BitMap:
 
 
 async def submit_with_unread(caller: Caller, verb: Verb[T], *arguments: Any) -> T:
-    """Submit a verb that needs the caller's unread messages, which stay loaded until it has
+    """Submit a verb that needs the caller's unread messages, and keep them loaded until it has
     decided."""
 
     async def attempt() -> T:

@@ -43,13 +43,13 @@ class MessageQuery(Struct, frozen=True, kw_only=True):
     """A request for a page of messages."""
 
     narrow: tuple[NarrowTerm, ...] = ()
-    """Terms that all must match; empty for all messages that the reader received."""
+    """Terms that messages must match; empty for all messages that the reader received."""
     ids: list[int] | None = None
     """Message IDs, instead of an anchor."""
     anchor: str | None = None
     """A message's ID, `newest`, `oldest`, `first_unread`, or `date` with `anchor_date`."""
     anchor_date: str | None = None
-    """ISO 8601."""
+    """A date or time in ISO 8601, for the anchor `date`."""
     before: int | None = None
     after: int | None = None
     include_anchor: bool = True
@@ -60,20 +60,17 @@ class FoundMessages(Struct, frozen=True):
 
     page: Page
     anchor: int | None
-    """None for messages by ID."""
+    """The anchor's message ID; None for messages by ID."""
     terms: tuple[Term, ...]
     extras: MessageExtras
-    """Empty unless requested."""
+    """Additional data; empty unless requested."""
 
 
 async def find_messages(
     node: Node, user: User | None, query: MessageQuery, *, extras: bool = True
 ) -> FoundMessages:
-    """Return the messages that match the query and that the user (None: a spectator) can read, and
-    their `extras` if wanted.
-
-    Raises BadNarrow, and Refused for an invalid anchor or number.
-    """
+    """Return the messages that match the query and that the user (None: a spectator) can read, with
+    their `extras` if requested. Raise BadNarrow, and Refused for an invalid anchor or number."""
     reader = scopes.NarrowReader(
         state=node.state,
         user=user,
@@ -119,7 +116,8 @@ async def _read(
     *,
     extras: bool,
 ) -> tuple[Page, MessageExtras]:
-    """What `find` returns and the user can read. `search` is None for messages by ID."""
+    """Return the part of `find`'s result that the user can read. `search` is None for messages by
+    ID."""
     reads_relations = extras and user is not None and not is_loaded(node, user.id)
 
     def read(connection: Connection) -> tuple[Page, MessageExtras]:
@@ -142,7 +140,7 @@ async def _read(
 
 
 async def _unread(node: Node, user: User | None, query: MessageQuery) -> BitMap:
-    """The reader's unread messages, if the query needs them."""
+    """Return the reader's unread messages, if the query needs them."""
     wants = query.anchor == "first_unread" or any(
         term.operator == "is" and term.operand == "unread" for term in query.narrow
     )
@@ -154,7 +152,7 @@ async def _unread(node: Node, user: User | None, query: MessageQuery) -> BitMap:
 async def _conversation(
     node: Node, user: User | None, terms: tuple[NarrowTerm, ...]
 ) -> Message | None:
-    """The message of a `with` term, if the reader can read it."""
+    """Return the message of a `with` term, if the reader can read it."""
     for term in terms:
         if term.operator == "with":
             message_id = narrow.message_id_of(term)
@@ -181,7 +179,7 @@ async def _anchor(
                 raise Refused(
                     "Invalid anchor: expected a message ID, `newest`, `oldest`, or `first_unread`."
                 )
-            # Longer numbers are larger than every ID.
+            # Longer numbers are larger than any ID.
             return min(max(int(text[:20]), 0), NOTHING_UNREAD)
 
 
@@ -200,13 +198,13 @@ async def _first_unread_in(node: Node, reader: scopes.NarrowReader, terms: Seque
 
 async def _anchor_at(node: Node, text: str | None) -> int:
     try:
-        moment = datetime.fromisoformat(text or "")
+        since = datetime.fromisoformat(text or "")
     except ValueError:
         raise Refused("'anchor_date' must be a valid ISO 8601 date.") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
+    if since.tzinfo is None:
+        since = since.replace(tzinfo=UTC)
     try:
-        seconds = moment.timestamp()
+        seconds = since.timestamp()
     except OverflowError:
         raise Refused("'anchor_date' is out of range.") from None
     result = await node.store.read(queries.first_at_or_after, seconds)
@@ -214,7 +212,7 @@ async def _anchor_at(node: Node, text: str | None) -> int:
 
 
 def _numbers(query: MessageQuery) -> tuple[int, int]:
-    """The numbers of messages before and after the anchor."""
+    """Return the numbers of messages before and after the anchor."""
     before, after = query.before, query.after
     if before is None or after is None:
         raise Refused("'num_before' and 'num_after' are required with an anchor.")
@@ -244,7 +242,7 @@ def _by_ids(
 
 
 async def one_message(node: Node, user: User | None, message_id: int) -> FoundMessages | None:
-    """One message, if the user (None: a spectator) can read it."""
+    """Return one message, if the user (None: a spectator) can read it."""
 
     def find(connection: Connection) -> Page:
         messages = queries.messages(connection, [message_id])

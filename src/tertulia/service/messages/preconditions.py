@@ -1,5 +1,5 @@
-"""Rows that commands about messages need, as of one entry of the log. Verbs raise Conflict if a
-later entry has changed them."""
+"""Reading the rows that commands about messages need, as of one entry of the log. Verbs raise
+Conflict if a later entry has changed them."""
 
 from collections.abc import Sequence
 
@@ -25,12 +25,12 @@ _NO_TOPIC = TopicExcerpt(lines=(), first_elsewhere=None)
 
 
 Conversation = tuple[int | None, str, int | None]
-"""Like `Message.conversation`."""
+"""A conversation, as `Message.conversation`."""
 _One = tuple[Message, dict[int, Flag], bool] | None
 
 
 async def to_edit(log: Log, message_id: int) -> LoadedMessage:
-    """The message, with flags of all users. Raises NoSuchMessage."""
+    """Return the message with all users' flags. Raise NoSuchMessage."""
     head, looked = await log.store.read(
         lambda c: (installation.head_position(c), _one(c, message_id))
     )
@@ -39,18 +39,18 @@ async def to_edit(log: Log, message_id: int) -> LoadedMessage:
     return await _with_readers(log, _found(head.seq, looked))
 
 
-async def _with_readers(log: Log, found: LoadedMessage) -> LoadedMessage:
+async def _with_readers(log: Log, target: LoadedMessage) -> LoadedMessage:
     """Add the users who have read the message, among those for whom it could be unread."""
-    message, loaded = found.message, log.state.unread.readers
+    message, loaded = target.message, log.state.unread.readers
     read_by, others = set[int](), list[int]()
-    for user_id in may_be_unread(log.state, message, found.flags):
+    for user_id in may_be_unread(log.state, message, target.flags):
         if user_id not in loaded:
             others.append(user_id)
         elif message.id in loaded[user_id].read:
             read_by.add(user_id)
     if others:
         read_by.update(await log.store.read(message_marks.read_by, message.id, others))
-    return msgspec.structs.replace(found, read_by=frozenset(read_by))
+    return msgspec.structs.replace(target, read_by=frozenset(read_by))
 
 
 def _one(connection: Connection, message_id: int) -> _One:
@@ -73,8 +73,8 @@ def _found(seq: int, looked: _One) -> LoadedMessage:
 async def to_move(
     log: Log, actor: User, message_id: int, wanted: Move
 ) -> tuple[LoadedMessage, TopicExcerpt]:
-    """The message, and the topic's rows that the actor's move concerns. Raises NoSuchMessage, and
-    as `moving.move`."""
+    """Return the message, and the topic's rows that the actor's move affects. Raise NoSuchMessage,
+    and as `moving.move`."""
     away = wanted.channel_id is not None
     if wanted.propagation is Propagation.ONE:
         return await rows_to_move(log, message_id, [message_id], away=away)
@@ -92,15 +92,15 @@ async def to_move(
 
 
 async def _topic_messages(log: Log, message: Message, since: float | None) -> TopicMessages:
-    """All messages in the message's topic, and those sent at that UNIX time or later, if given.
-    This doesn't block others."""
+    """Return all messages of the message's topic, and those sent at that UNIX time or later, if
+    given. Other readers aren't delayed."""
     seq = log.state.seq
     await log.durability.settled()
-    place = (message.channel_id or 0, topic_key(message.topic))
+    topic = (message.channel_id or 0, topic_key(message.topic))
 
     def look(connection: Connection) -> TopicMessages:
-        ids, young = topics.ids_of_topic(connection, *place, since)
-        renames = topics.count_renames(connection, *place)
+        ids, young = topics.ids_of_topic(connection, *topic, since)
+        renames = topics.count_renames(connection, *topic)
         return TopicMessages(seq=seq, ids=ids, young=young, renames=renames)
 
     return await log.store.read(look)
@@ -109,14 +109,14 @@ async def _topic_messages(log: Log, message: Message, since: float | None) -> To
 async def rows_to_move(
     log: Log, message_id: int, ids: Sequence[int], *, away: bool
 ) -> tuple[LoadedMessage, TopicExcerpt]:
-    """The message, and what moving it and others of its topic concerns; `away` to another channel.
-    Raises NoSuchMessage."""
+    """Return the message, and the rows that moving it and others of its topic affects. `away` means
+    to another channel. Raise NoSuchMessage."""
 
     def look(connection: Connection) -> tuple[_One, TopicExcerpt]:
-        one = _one(connection, message_id)
-        if one is None:
+        message = _one(connection, message_id)
+        if message is None:
             return None, _NO_TOPIC
-        return one, _excerpt_to_move(connection, one[0].conversation, ids, away=away)
+        return message, _excerpt_to_move(connection, message[0].conversation, ids, away=away)
 
     def conclude(
         state: State, looked: tuple[_One, TopicExcerpt]
@@ -137,23 +137,23 @@ def _excerpt_to_move(
 
 
 async def to_move_next(log: Log, move: TopicMove) -> MoveBatch:
-    """The next piece of a move: the newest messages that are left."""
+    """Return the next batch of a move: the newest messages that are left."""
     conversation = (move.channel_id, topic_key(move.topic), None)
 
     def look(connection: Connection) -> tuple[Sequence[int], bool, TopicExcerpt, _One]:
-        place = conversation[:2]
-        # Every piece of a move to another channel writes to rows of the same people.
+        topic = conversation[:2]
+        # Every batch of a move to another channel writes to rows of the same people.
         most = BATCH if move.channel_id == move.new_channel_id else 2 * BATCH
-        renames = topics.count_renames(connection, *place)
+        renames = topics.count_renames(connection, *topic)
         limit = batch_size(most, renames)
-        ids = topics.newest_of_topic(connection, *place, move.ranges, limit)
+        ids = topics.newest_of_topic(connection, *topic, move.ranges, limit)
         if not ids:
             return ids, True, _NO_TOPIC, None
-        # Clients that couldn't read them get only the newest messages of the first piece.
+        # Clients that couldn't read them get only the newest messages of the first batch.
         away = move.channel_id != move.new_channel_id and not move.has_begun
         excerpt = _excerpt_to_move(connection, conversation, ids, away=away)
-        one = _one(connection, move.anchor_id) if move.anchor_id in ids else None
-        return ids, len(ids) < limit, excerpt, one
+        anchor = _one(connection, move.anchor_id) if move.anchor_id in ids else None
+        return ids, len(ids) < limit, excerpt, anchor
 
     def conclude(state: State, looked: tuple[Sequence[int], bool, TopicExcerpt, _One]) -> MoveBatch:
         ids, is_last, excerpt, item = looked
@@ -173,8 +173,8 @@ async def to_move_next(log: Log, move: TopicMove) -> MoveBatch:
 
 
 async def to_delete(log: Log, message_ids: Sequence[int]) -> MessagesToDelete:
-    """The messages that exist, and what deleting them concerns. Raises Conflict if they are no
-    longer in one conversation."""
+    """Return the messages that exist, and the rows that deleting them affects. Raise Conflict if
+    they are no longer in one conversation."""
 
     def look(
         connection: Connection,
@@ -209,7 +209,7 @@ async def to_delete(log: Log, message_ids: Sequence[int]) -> MessagesToDelete:
 def _excerpt(
     connection: Connection, conversation: Conversation, ids: Sequence[int]
 ) -> TopicExcerpt:
-    """These messages of a topic, and the newest others."""
+    """Return these messages of a topic, and its newest others."""
     channel_id, key, _ = conversation
     if channel_id is None:
         return _NO_TOPIC

@@ -12,8 +12,8 @@ from tertulia.store import message_details
 async def change_reaction(
     caller: Caller, message_id: int, verb: Verb[None], emoji: RequestedEmoji
 ) -> None:
-    """Add or remove a reaction: `verb` is `react` or `take_back` of
-    `tertulia.domain.messages.reactions`. Raises as it does."""
+    """Add or remove a reaction. `verb` is `react` or `take_back` of
+    `tertulia.domain.messages.reactions`, and determines the errors."""
 
     async def attempt() -> None:
         seen = await _seen(caller, message_id)
@@ -30,7 +30,7 @@ async def change_reaction(
 
 
 async def use_widget(caller: Caller, message_id: int, kind: str, content: str) -> None:
-    """Add a submessage, such as a vote in a poll, as JSON text. Raises as
+    """Add a submessage, such as a vote in a poll, as JSON text. Raise as
     `tertulia.domain.messages.widgets.add_submessage`."""
 
     async def attempt() -> None:
@@ -49,7 +49,7 @@ async def use_widget(caller: Caller, message_id: int, kind: str, content: str) -
 
 
 async def _seen(caller: Caller, message_id: int) -> message_details.DetailedMessage:
-    """The message with its details. Raises NoSuchMessage. The verb checks permissions."""
+    """Return the message with its details. Raise NoSuchMessage. The verb checks permissions."""
     detailed = await caller.node.store.read(
         message_details.detailed_message, caller.user.id, message_id
     )

@@ -1,4 +1,4 @@
-"""Reading messages with the permissions that the reader has afterwards, and topics of a channel."""
+"""Reading messages, with permissions checked after reading, and listing a channel's topics."""
 
 import asyncio
 import heapq
@@ -32,8 +32,8 @@ async def read_unchanged(
     messages: Callable[[R], Iterable[Message]],
     search: MessageSearch | None = None,
 ) -> R:
-    """Return what `look` reads, once none of its messages was changed while it was read; raise
-    Conflict if that doesn't end. `search` is None for messages by ID."""
+    """Return the result of `look` once none of its messages changed while it read. Raise Conflict
+    if they keep changing. `search` is None for messages by ID."""
 
     async def attempt() -> R:
         seq = node.state.seq
@@ -63,7 +63,7 @@ def may_read(node: Node, user: User | None, message: Message) -> bool:
 
 
 def readable(node: Node, user: User | None, messages: Iterable[Message]) -> list[Message]:
-    """The messages for which `may_read` is true. Facts about channels are cached."""
+    """Return the messages for which `may_read` is true. Data about channels is cached."""
     if user is None:
         return [message for message in messages if may_read(node, user, message)]
     state, present = node.state, as_present(user, node.state.users[user.id])
@@ -83,7 +83,7 @@ def readable(node: Node, user: User | None, messages: Iterable[Message]) -> list
 
 
 async def readable_message(node: Node, user: User | None, message_id: int) -> Message | None:
-    """The message, if it exists and the user (None: a spectator) can read it."""
+    """Return the message, if it exists and the user (None: a spectator) can read it."""
     result = await read_unchanged(
         node,
         lambda connection: queries.messages(connection, [message_id]),
@@ -93,13 +93,13 @@ async def readable_message(node: Node, user: User | None, message_id: int) -> Me
 
 
 async def stored_message(node: Node, message_id: int) -> Message | None:
-    """The message without permission checks, which the verb makes."""
+    """Return the message without checking permissions, which the verb does."""
     messages = await node.store.read(queries.messages, [message_id])
     return messages[0] if messages else None
 
 
 LOOKUPS: Final = 5000
-"""Topics times spans of a subscription per step."""
+"""The number of lookups per step: topics times spans of a subscription."""
 
 
 class TopicByNewest(Struct, frozen=True):
@@ -110,8 +110,8 @@ class TopicByNewest(Struct, frozen=True):
 
 
 async def topics_of(caller: Caller, channel_id: int) -> Iterable[TopicByNewest]:
-    """The topics of the channel, the most recent first. Raises Refused if the caller can't read it.
-    A channel can have 100,000 topics, so the result is lazy."""
+    """Return the topics of the channel, the most recent first. A channel can have 100,000 topics,
+    so the result is lazy. Raise Refused if the caller can't read the channel."""
     state = caller.state
     user = caller.user if caller.user_id is not None else None
     channel = channel_access.readable_channel(state, user, channel_id)
@@ -122,8 +122,8 @@ async def topics_of(caller: Caller, channel_id: int) -> Iterable[TopicByNewest]:
 
 
 async def _received(caller: Caller, user: User, channel: Channel) -> Iterable[TopicByNewest]:
-    """Topics with messages that the user received, in steps between which the event loop does other
-    work."""
+    """Yield topics with messages that the user received, in steps between which the event loop does
+    other work."""
     subscription = caller.state.subscription(user.id, channel.id)
     if subscription is None or not subscription.spans:
         return ()
@@ -131,18 +131,18 @@ async def _received(caller: Caller, user: User, channel: Channel) -> Iterable[To
     results: list[TopicByNewest] = []
     others: list[tuple[str, str]] = []
     known = caller.state.topics.by_newest_message[channel.id][::-1]
-    at_once = max(LOOKUPS // len(subscription.spans), 1)
-    for begin in range(0, len(known), at_once):
-        for topic in known[begin : begin + at_once]:
+    batch = max(LOOKUPS // len(subscription.spans), 1)
+    for begin in range(0, len(known), batch):
+        for topic in known[begin : begin + batch]:
             if subscription.covers(topic.last_message_id):
                 results.append(TopicByNewest(topic.name, topic.last_message_id))
             elif topic.last_message_id > first:
                 others.append((topic.key, topic.name))
         await asyncio.sleep(0)
-    # The newest message of the others was sent while the user was not subscribed.
+    # The newest message of the other topics was sent while the user was not subscribed.
     parts = [results]
-    for begin in range(0, len(others), at_once):
-        some = dict(others[begin : begin + at_once])
+    for begin in range(0, len(others), batch):
+        some = dict(others[begin : begin + batch])
         newest = await caller.node.store.read(
             topics.newest_by_topic, channel.id, list(some), subscription.spans
         )
@@ -156,16 +156,16 @@ def _newest_first(topic: TopicByNewest) -> int:
 
 
 Relations = Mapping[int, Relation]
-"""By message ID."""
+"""Relations by message ID."""
 Details = Mapping[int, MessageDetails]
-"""By message ID; messages without details are missing."""
+"""Details by message ID; messages without details are missing."""
 
 
 class MessageExtras(Struct, frozen=True):
-    """What responses show in addition to messages."""
+    """Data that responses show in addition to messages."""
 
     relations: Relations
-    """Empty for spectators."""
+    """The reader's relations; empty for spectators."""
     details: Details
 
 
@@ -180,7 +180,7 @@ def is_loaded(node: Node, user_id: int) -> bool:
 async def relations_now(
     node: Node, user: User | None, ids: Sequence[int], read: Relations
 ) -> Relations:
-    """The user's relations to the messages: from memory if loaded, otherwise `read` from the
+    """Return the user's relations to the messages: from memory if loaded, otherwise `read` from the
     database."""
     if user is None or read or not ids:
         return read

@@ -1,4 +1,5 @@
-"""Caches for reading messages: the organization's newest ones, and what each reader received."""
+"""Caches for reading messages: the organization's newest messages, and the scope that each reader
+received."""
 
 import asyncio
 from bisect import bisect_right
@@ -26,14 +27,15 @@ from tertulia.store.store import READ_SECONDS
 
 MAX_MESSAGES: Final = 1000
 MAX_CHARACTERS: Final = 1_000_000
-"""Total size of contents and HTML, including those of edits."""
+"""The most characters of all contents and HTML, including those of edits."""
 _DETAIL_CHARACTERS: Final = 100
-"""Size added for each reaction, submessage, and edit."""
+"""Characters that are counted for each reaction, submessage, and edit."""
 _SPARE: Final = 100
-"""Extra messages that are kept, so that many are dropped at a time."""
+"""Messages that are kept beyond the limit, so that many are dropped at a time."""
 
 _ASKER: Final = Requester("newest messages")
-"""Reads on behalf of the server, since others wait for what one request reads."""
+"""Reads count for the server, not for the reader, since others wait for the result of one request's
+read."""
 
 _Messages = Sequence[Message]
 _Details = Mapping[int, MessageDetails]
@@ -45,7 +47,7 @@ class RecentMessage(Struct):
     message: Message
     details: MessageDetails
     words: tuple[str, ...] | None = None
-    """Folded content and topic, once they were searched."""
+    """The folded content and topic, once they were searched."""
 
     def folded(self) -> tuple[str, ...]:
         if self.words is None:
@@ -65,7 +67,7 @@ class RecentMessage(Struct):
 
 
 class _Texts(Struct):
-    """All messages in one text, where words are found quickly."""
+    """All messages joined in one text, in which words are found quickly."""
 
     text: str
     starts: list[int]
@@ -77,7 +79,7 @@ class _Texts(Struct):
 class RecentMessages:
     """The newest messages of the organization.
 
-    They are read from the database, and again after an entry of any node has changed them
+    They are read from the database, and read again after an entry of any node has changed them
     (`state.messages`). Permissions are checked for each reader when they are used.
     """
 
@@ -89,16 +91,16 @@ class RecentMessages:
     def _forget_all(self, state: State | None) -> None:
         self._state = state
         self._seq = 0 if state is None else state.seq
-        """Changes up to this entry are in `_stale`."""
+        """The entry up to which changes are in `_stale`."""
         self._kept: dict[int, RecentMessage] = {}
         """Messages by ascending ID."""
         self._texts: _Texts | None = None
         """Created by the first search; None after changes."""
         self._stale: set[int] = set()
-        """Messages to read again."""
+        """Messages that must be read again."""
         self._characters = 0
         self._newest: int | None = None
-        """Last ID that was read; None if none was."""
+        """The last ID that was read; None before the first read."""
         self.first = 0
         """All messages from this ID on are cached; 0 if these are all."""
 
@@ -106,7 +108,7 @@ class RecentMessages:
         return len(self._kept)
 
     async def bring_up_to_date(self, log: Log) -> None:
-        """Read what is missing. Raises DatabaseUnavailable."""
+        """Read new and changed messages. Raise DatabaseUnavailable."""
         last = log.state.last_message_id
         if self._has_all(log.state, last):
             return
@@ -123,8 +125,11 @@ class RecentMessages:
 
     def newest_first(self, state: State, word: str = "") -> Iterator[tuple[int, RecentMessage]]:
         """Yield the messages, newest first, with the number of newer ones. With a `word`, yield
-        only those that contain it. Don't await while iterating. Messages sent since
-        `bring_up_to_date` may be missing. Raises Conflict if one has changed since."""
+        only messages that contain it.
+
+        Don't await while iterating. Messages sent since `bring_up_to_date` may be missing. Raise
+        Conflict if one has changed since.
+        """
         self._look(state)
         if self._newest is None:
             raise Conflict
@@ -143,13 +148,13 @@ class RecentMessages:
             self._texts = _Texts("".join(texts), [0, *accumulate(map(len, texts))], kept)
         text, starts, messages = self._texts.text, self._texts.starts, self._texts.messages
         newest_stale = max(self._stale, default=0)
-        place = 0
-        while (place := text.find(word, place)) >= 0:
-            index = bisect_right(starts, place) - 1
+        position = 0
+        while (position := text.find(word, position)) >= 0:
+            index = bisect_right(starts, position) - 1
             if messages[index].message.id <= newest_stale:
                 break
             yield index, messages[index]
-            place = starts[index + 1]
+            position = starts[index + 1]
         if newest_stale:
             raise Conflict
 
@@ -159,7 +164,7 @@ class RecentMessages:
         return self._newest is not None and self._newest >= last and not self._stale
 
     def _look(self, state: State) -> None:
-        """Mark what was changed since the last call."""
+        """Mark messages that have changed since the last call as stale."""
         if state is not self._state:
             self._forget_all(state)
         if state.seq == self._seq:
@@ -210,9 +215,11 @@ class RecentMessages:
         self._make_room()
 
     def _mark(self, things: Iterable[Hashable]) -> None:
-        """Mark the messages that these writes changed."""
+        """Mark the messages that these writes changed as stale."""
         written = set(things)
-        self._stale.update(one for one in map(message_in, written) if one in self._kept)
+        self._stale.update(
+            message_id for message_id in map(message_in, written) if message_id in self._kept
+        )
         if any(isinstance(thing, tuple) and thing[0] == "renamed" for thing in written):
             self._stale.update(
                 message_id
@@ -241,14 +248,14 @@ class RecentMessages:
 
 
 MAX_CHANNELS: Final = 50_000
-"""Total number of channels in all cached scopes; each takes some hundred bytes."""
+"""The most channels in all cached scopes. Each takes a few hundred bytes."""
 
 _Versions = tuple[int, int, int]
 
 
 class ReceivedScopes:
-    """The scopes of what readers received, for the most recent readers: each is assembled from all
-    channels that the reader was ever in."""
+    """The scopes that recent readers received. Each is assembled from all channels that the reader
+    was ever in."""
 
     def __init__(self, most: int = MAX_CHANNELS) -> None:
         self._most = most
@@ -256,9 +263,11 @@ class ReceivedScopes:
         self._channels = 0
 
     def of(self, state: State, user: User) -> Scope:
-        """Like `narrow.received_scope`."""
+        """Return the user's scope, as `scopes.received_scope`."""
         if state.users[user.id] is not user:
-            return scopes.received_scope(state, user)  # An outdated record of the account.
+            return scopes.received_scope(
+                state, user
+            )  # The cached record of the account is outdated.
         versions = (
             state.subscriptions.version,
             state.channels.version,

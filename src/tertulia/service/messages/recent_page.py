@@ -1,5 +1,5 @@
-"""The newest page of a reader's messages or of a text search: from memory (`recent`), continued in
-the database if needed."""
+"""The newest page of a reader's messages or of a text search: from memory (`recent`), and continued
+in the database if needed."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -26,15 +26,15 @@ from tertulia.store.message_search import Page
 from tertulia.store.search_text import ScannedSample
 
 _ESTIMATE = 250
-"""Messages after which a search estimates whether to continue in the database."""
+"""The number of messages after which a search estimates whether to continue in the database."""
 _MOST_WORDS = 10
-"""Searches for more words use only the database, because each word holds the event loop for
-milliseconds."""
+"""Searches for more words use only the database, because each word takes milliseconds of the event
+loop."""
 
 
 def may_begin(terms: Sequence[Term], anchor: int, before: int) -> bool:
-    """Whether a page can begin in memory: the newest messages that the reader received, perhaps
-    with a short text search."""
+    """Whether a page can begin in memory: it has the newest messages that the reader received,
+    perhaps with a short text search."""
     words = 0
     for term in terms:
         if not isinstance(term.condition, Matches):
@@ -46,8 +46,8 @@ def may_begin(terms: Sequence[Term], anchor: int, before: int) -> bool:
 async def find(
     node: Node, user: User, terms: tuple[Term, ...], before: int
 ) -> tuple[Page, MessageExtras]:
-    """The newest messages that the user received and that match the terms, at most `before`. Raises
-    Unavailable, and Conflict if they are changed constantly."""
+    """Return up to `before` of the newest messages that the user received and that match the terms.
+    Raise Unavailable, and Conflict if they keep changing."""
     return await retry_on_conflict(partial(_attempt, node, user.id, terms, before))
 
 
@@ -97,12 +97,12 @@ def _require_unchanged(now: State, then: State, seq: int, messages: Sequence[Mes
 
 
 class _Begun(Struct):
-    """Matches in memory."""
+    """The part of the result that was found in memory."""
 
     found: list[RecentMessage]
-    """Newest first."""
+    """The matches, newest first."""
     last: int
-    """All messages from this ID on were examined; 0 if these are all."""
+    """The ID from which on all messages were examined; 0 if there are no older ones."""
     seen: ScannedSample
     needs_marks: bool
     """Whether the result depends on the reader's marks in the database."""
@@ -116,8 +116,8 @@ def _begun(
     first: int,
     marks: MessageMarks | None,
 ) -> _Begun:
-    """At most `limit` of the newest matches from message `first` on. `marks` are the user's, if
-    they were read."""
+    """Return up to `limit` of the newest matches from message `first` on. `marks` are the user's,
+    if they were read."""
     recent, state = node.recent_messages, node.state
     received = _Received(state, state.users[user_id], first, marks)
     texts, _ = search_text.split_terms(terms)
@@ -158,7 +158,7 @@ def _begun(
 async def _older(
     node: Node, user: User, terms: tuple[Term, ...], before: int, begun: _Begun
 ) -> tuple[Page, MessageExtras]:
-    """Older matches from the database, and the user's relations to all matches."""
+    """Return older matches from the database, and the user's relations to all matches."""
     reader = scopes.NarrowReader(state=node.state, user=user, host=node.config.address_host)
     search = MessageSearch(
         scope=scopes.scope_of(reader, terms, node.received_scopes.of),
@@ -187,12 +187,12 @@ async def _older(
 
 
 class _Received:
-    """Whether a reader received a message, or has a record of it: the scope of a narrow without
-    channels (`scopes.scope_of`), message by message."""
+    """Decides whether a reader received a message, or has a record of it: the scope of a narrow
+    without channels (`scopes.scope_of`), message by message."""
 
     def __init__(self, state: State, user: User, first: int, marks: MessageMarks | None) -> None:
-        """For messages from `first` on. `is_unsure` becomes true if the user's marks are needed but
-        unknown."""
+        """Prepare for messages from `first` on. `is_unsure` becomes true if the user's marks are
+        needed but unknown."""
         self._state, self._user = state, user
         self.is_unsure = False
         flags = {} if marks is None else marks.flags
@@ -226,7 +226,7 @@ class _Received:
 
 
 def _has_no_records(state: State, user_id: int, first: int) -> bool:
-    """Whether the user has no records of messages from `first` on, as far as the state knows."""
+    """Whether the state has no records of the user for messages from `first` on."""
     reader = state.unread.readers.get(user_id)
     recorded = None if reader is None else reader.flagged.get(Flag.RECORD)
     return reader is not None and (not recorded or recorded.max() < first)

@@ -1,6 +1,7 @@
 """Scheduled messages and reminders."""
 
 from collections.abc import Sequence
+from typing import Unpack
 
 from msgspec import Struct
 
@@ -13,14 +14,14 @@ from tertulia.model.errors import Conflict, Refused
 from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.model.users import User
 from tertulia.service.messages.reading import stored_message
-from tertulia.service.messages.sending import draft_of, to_people, to_topic
+from tertulia.service.messages.sending import DraftOptions, draft_of, to_people, to_topic
 from tertulia.service.node import Caller, Node, retry_on_conflict
 
 
 def scheduled_destination(
     is_direct: bool, ids: Sequence[int], topic: str | None
 ) -> ToChannel | ToPeople:
-    """The destination: these people, or a topic in the one channel."""
+    """Return the destination: these people, or a topic of the one channel."""
     if is_direct:
         return to_people(ids)
     if len(ids) != 1:
@@ -33,27 +34,19 @@ async def schedule_message(
     to: ToChannel | ToPeople,
     content: str,
     deliver_at: int,
-    *,
-    client: str,
-    read_by_sender: bool,
+    **options: Unpack[DraftOptions],
 ) -> int:
     """Schedule a message for that UNIX time, and return the scheduled message's ID.
 
-    Raises as `tertulia.domain.messages.scheduled.schedule`; Refused for invalid content.
+    Raise as `tertulia.domain.messages.scheduled.schedule`; Refused for invalid content.
     """
-    draft = await draft_of(
-        caller.node,
-        caller.user,
-        to,
-        names.message_content(content),
-        client=client,
-        read_by_sender=read_by_sender,
-    )
+    text = names.message_content(content)
+    draft = await draft_of(caller.node, caller.user, to, text, **options)
     return await caller.submit(scheduled.schedule, draft, deliver_at, _lesser_key(caller))
 
 
 def _lesser_key(caller: Caller) -> int | None:
-    """The caller's access key, if it can do less than the account."""
+    """Return the caller's access key if it's limited."""
     whole = {KeyCapability.FULL, KeyCapability.EVERYTHING}
     if caller.key_id is None or not access_keys.lacks(caller.key, frozenset(whole)):
         return None
@@ -61,10 +54,10 @@ def _lesser_key(caller: Caller) -> int | None:
 
 
 class ScheduledEdit(Struct, frozen=True, kw_only=True):
-    """Changes to a scheduled message. None leaves a value unchanged."""
+    """Changes to a scheduled message. None keeps a value."""
 
     is_direct: bool | None = None
-    """Requires `to`, and for channels a topic."""
+    """Whether it becomes a direct message. Requires `to` and, for channels, a topic."""
     to: Sequence[int] | None = None
     """One channel ID, or user IDs."""
     topic: str | None = None
@@ -74,7 +67,7 @@ class ScheduledEdit(Struct, frozen=True, kw_only=True):
 
     @property
     def concerns_message(self) -> bool:
-        """Whether more than the time changes."""
+        """Whether the edit changes more than the time."""
         parts = (self.is_direct, self.to, self.topic, self.content)
         return any(part is not None for part in parts)
 
@@ -84,13 +77,13 @@ async def change_scheduled(
 ) -> None:
     """Change a scheduled message of the caller.
 
-    Raises as `tertulia.domain.messages.scheduled.change`; Refused if the edit is empty.
+    Raise as `tertulia.domain.messages.scheduled.change`; Refused if the edit is empty.
     """
     if edit.deliver_at is None and not edit.concerns_message:
         raise Refused("Nothing to change: the request has no new value.")
 
     async def attempt() -> None:
-        before = scheduled.own(caller.state, caller.user, scheduled_id)
+        before = scheduled.own_message(caller.state, caller.user, scheduled_id)
         draft = await _changed(caller, before, edit, client) if edit.concerns_message else None
         key_id = _lesser_key(caller)
         if not await caller.submit(scheduled.change, before, draft, edit.deliver_at, key_id):
@@ -102,11 +95,11 @@ async def change_scheduled(
 async def send_scheduled_now(caller: Caller, scheduled_id: int) -> Sent:
     """Send a scheduled message of the caller now.
 
-    Raises as `tertulia.domain.messages.scheduled.send_now`: NoSuchItem if it was sent already.
+    Raise as `tertulia.domain.messages.scheduled.send_now`: NoSuchItem if it was sent already.
     """
 
     async def attempt() -> Sent:
-        waiting = scheduled.own(caller.state, caller.user, scheduled_id)
+        waiting = scheduled.own_message(caller.state, caller.user, scheduled_id)
         draft = await _draft_of(caller.node, waiting, caller.user)
         sent = await caller.submit(scheduled.send_now, waiting, draft)
         if sent is None:
@@ -143,12 +136,12 @@ def _new_destination(before: ScheduledMessage, edit: ScheduledEdit) -> ToChannel
     return scheduled_destination(False, to, before.topic if edit.topic is None else edit.topic)
 
 
-# At the scheduled time
+# Sending what is due
 
 
 async def send_scheduled(node: Node, message: ScheduledMessage) -> None:
-    """Send a scheduled message. If the verb refuses it, the author gets a notice. Raises what
-    `draft_of` raises."""
+    """Send a scheduled message. If the verb refuses it, the author gets a message about it. Raise
+    the errors of `draft_of`."""
     draft = await _draft_of(node, message, scheduled.author(node.state, message))
     await node.log.submit(None, scheduled.deliver, node.renderer.render, message, draft)
 
@@ -167,7 +160,7 @@ async def _draft_of(node: Node, message: ScheduledMessage, author: User) -> Mess
 async def set_reminder(caller: Caller, message_id: int, deliver_at: int, note: str) -> int:
     """Set a reminder of a message for that UNIX time, and return its ID.
 
-    Raises as `tertulia.domain.messages.scheduled.set_reminder`.
+    Raise as `tertulia.domain.messages.scheduled.set_reminder`.
     """
     message = await stored_message(caller.node, message_id)
     return await caller.submit(

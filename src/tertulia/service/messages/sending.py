@@ -1,12 +1,12 @@
 """Sending messages."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Final
+from typing import Final, Required, TypedDict, Unpack
 
 import msgspec
 
 from tertulia.domain import names
-from tertulia.domain.messages import attachments, sending, widgets
+from tertulia.domain.messages import sending, widgets
 from tertulia.domain.messages.sending import (
     ComposedMessage,
     MessageDraft,
@@ -32,16 +32,13 @@ Topic = tuple[int, str]
 async def compose(
     node: Node, author: User, content: str, topic_of: Callable[[], Topic | None]
 ) -> ComposedMessage:
-    """Render final content (`names.message_content`) of the author, and look up what its verb
-    needs.
-
-    `topic_of` returns the message's topic (None for direct messages). It is called only for content
-    that mentions the topic's participants.
-    """
+    """Render an author's normalized content (`names.message_content`), and look up the data that
+    its verb needs. `topic_of` returns the message's topic (None for direct messages). It's called
+    only for content that mentions the topic's participants."""
     rendered = await node.rendered(content, author.id, reach=author.reach)
     linked = [
         attachment
-        for attachment in attachments.linked(node.state, content)
+        for attachment in node.state.uploads.linked_files(content)
         if attachment.user_id != author.id or author.reach is not None
     ]
     topic = topic_of() if rendered.mentions_topic else None
@@ -82,7 +79,23 @@ def _marked(draft: MessageDraft, mark: str) -> MessageDraft:
 
 
 SENDING: Final = ForwardableCommand(sending.send, MessageDraft, Sent, _marked)
-"""Sending, when another node does it for this one."""
+"""The command that sends a message, in the form in which another node can run it."""
+
+
+class DraftOptions(TypedDict, total=False):
+    """Fields of a `MessageDraft` in addition to destination and content."""
+
+    client: Required[str]
+    read_by_sender: Required[bool]
+    queue_id: str | None
+    """The idempotency key, together with `local_id`: a message that is sent twice with the same key
+    is sent once."""
+    local_id: str | None
+    form: str | None
+    """JSON of a form (`widgets.checked_form`)."""
+    identity: str | None
+    """The content that identifies the request, if the message's content differs between
+    attempts."""
 
 
 async def send_message(
@@ -90,41 +103,24 @@ async def send_message(
     to: ToChannel | ToPeople,
     content: str,
     *,
-    client: str,
-    read_by_sender: bool,
-    queue_id: str | None = None,
-    local_id: str | None = None,
-    form: str | None = None,
     files: Collection[int] = (),
-    identity: str | None = None,
+    **options: Unpack[DraftOptions],
 ) -> Sent:
-    """Send a message as the caller with the client `client`. `queue_id` and `local_id` are the
-    idempotency key: sent twice, it is one message. `form` is JSON text (`widgets.form`). `files`
-    are attachments that the message may link regardless of their owner. `identity` identifies the
-    request if the content differs between attempts.
-
-    Raises as `tertulia.domain.messages.sending.send`; Refused for invalid content.
-    """
-    draft = await draft_of(
-        caller.node,
-        caller.user,
-        to,
-        names.message_content(content),
-        client=client,
-        read_by_sender=read_by_sender,
-        queue_id=queue_id,
-        local_id=local_id if queue_id else None,
-        form=None if form is None else widgets.form(form),
-        files=files,
-        identity=identity,
-    )
+    """Send a message as the caller. `files` are attachments that the message can link regardless of
+    their owner. Raise as `tertulia.domain.messages.sending.send`; Refused for invalid content."""
+    if not options.get("queue_id"):
+        options["local_id"] = None
+    if (form := options.get("form")) is not None:
+        options["form"] = widgets.checked_form(form)
+    text = names.message_content(content)
+    draft = await draft_of(caller.node, caller.user, to, text, files=files, **options)
     return await caller.submit(sending.send, draft)
 
 
 def sent_before(
     caller: Caller, to: ToChannel | ToPeople, queue_id: str, local_id: str, identity: str
 ) -> int | None:
-    """Return the ID of the message that the same request sent before, if any."""
+    """Return the ID of the message that the same request already sent, if any."""
     draft = MessageDraft(
         to=to,
         content="",
@@ -142,15 +138,10 @@ async def draft_of(
     to: ToChannel | ToPeople,
     content: str,
     *,
-    client: str,
-    read_by_sender: bool,
-    queue_id: str | None = None,
-    local_id: str | None = None,
-    form: str | None = None,
     files: Collection[int] = (),
-    identity: str | None = None,
+    **options: Unpack[DraftOptions],
 ) -> MessageDraft:
-    """The draft of a message with final content (`names.message_content`)."""
+    """Return the draft of a message with normalized content (`names.message_content`)."""
     composed = await compose(node, author, content, lambda: _topic(node.state, to))
     return MessageDraft(
         to=to,
@@ -158,17 +149,12 @@ async def draft_of(
         rendered=composed.rendered,
         topic_participants=composed.topic_participants,
         opened_attachments=composed.opened_attachments.union(files),
-        client=client,
-        read_by_sender=read_by_sender,
-        queue_id=queue_id,
-        local_id=local_id,
-        form=form,
-        identity=identity,
+        **options,
     )
 
 
 def _topic(state: State, to: ToChannel | ToPeople) -> Topic | None:
-    """The topic that a message goes to; None for direct messages and unknown channels."""
+    """Return the topic that a message goes to; None for direct messages and unknown channels."""
     if isinstance(to, ToPeople):
         return None
     channel = (
@@ -180,28 +166,28 @@ def _topic(state: State, to: ToChannel | ToPeople) -> Topic | None:
 
 
 def people_addressed(caller: Caller, named: Iterable[int | str]) -> list[int]:
-    """The IDs of users given by ID or email address. Raises Refused for unknown addresses."""
-    result: list[int] = []
-    for one in named:
-        if isinstance(one, int):
-            result.append(one)
+    """Return the IDs of users given by ID or email address. Raise Refused for unknown addresses."""
+    user_ids: list[int] = []
+    for name in named:
+        if isinstance(name, int):
+            user_ids.append(name)
             continue
-        user = caller.account_with(one)
+        user = caller.account_with(name)
         if user is None:
-            raise Refused(f"No user has the email address '{one[:100]}'.")
-        result.append(user.id)
-    return result
+            raise Refused(f"No user has the email address '{name[:100]}'.")
+        user_ids.append(user.id)
+    return user_ids
 
 
 def to_people(user_ids: Sequence[int]) -> ToPeople:
-    """Raises Refused without recipients."""
+    """Return the destination. Raise Refused without recipients."""
     if not user_ids:
         raise Refused("A message needs at least one recipient.")
     return ToPeople(frozenset(user_ids))
 
 
 def to_topic(channel: int | str, topic: str | None) -> ToChannel:
-    """Raises Refused without a topic."""
+    """Return the destination. Raise Refused without a topic."""
     if topic is None:
         raise Refused("The topic is missing.")
     if isinstance(channel, int):
@@ -210,7 +196,7 @@ def to_topic(channel: int | str, topic: str | None) -> ToChannel:
 
 
 def default_channel(caller: Caller) -> int:
-    """The bot's default channel. Raises Refused for other callers."""
+    """Return the bot's default channel. Raise Refused for other callers."""
     bot = caller.user.bot
     if bot is None or bot.default_sending_channel_id is None:
         raise Refused("A channel message needs a channel.")

@@ -1,1 +1,1 @@
-"""Notifying people by email and push, and following the log for what to notify them of."""
+"""Notifying people by email and push, and following the log for messages to notify them about."""

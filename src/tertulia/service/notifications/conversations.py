@@ -1,4 +1,4 @@
-"""Conversations that people are notified of, and their part of an email to one reader."""
+"""Rendering the conversations that people are notified about, for emails to one reader."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -50,13 +50,13 @@ class MailReader:
         return tuple(self._pictures.values())
 
     def name_of(self, user_id: int) -> str:
-        """The account's name, as the reader can see it."""
+        """Return the account's name, as the reader can see it."""
         state, other = self._node.state, self._node.state.users[user_id]
         seen = permissions.sees_user(state, self.user, other)
         return other.full_name if seen else self.words("unknown")
 
     def conversation_name(self, message: Message) -> str:
-        """The name of the message's conversation."""
+        """Return the name of the message's conversation."""
         state = self._node.state
         if message.direct_id is not None:
             members = state.directs[message.direct_id].members
@@ -73,7 +73,7 @@ class MailReader:
     async def render(
         self, messages: Iterable[Message], own_ids: Iterable[int]
     ) -> list[QuotedMessage]:
-        """The messages for the email; those that are not in `own` are context."""
+        """Return the messages for the email. Messages that aren't in `own_ids` are context."""
         notified = set(own_ids)
         return [await self._render(message, message.id not in notified) for message in messages]
 
@@ -97,8 +97,8 @@ class MailReader:
         return day + hours + ("" if self.user.timezone else " UTC")
 
     async def _pictures_of(self, message: Message) -> dict[str, str]:
-        """The `Content-ID` of each image in the message that is attached, by path. Images that the
-        reader cannot open, and those that aren't available, are left out."""
+        """Return the `Content-ID` of each attached image of the message, by path. Images that the
+        reader can't open, and those that aren't available, are left out."""
         result: dict[str, str] = {}
         if not message.has_image:
             return result
@@ -129,7 +129,7 @@ class MailReader:
 
 
 def sender_names(reader: MailReader, sender_ids: Sequence[int], most: int) -> str:
-    """The senders' names without duplicates, at most `most` of them."""
+    """Return the senders' names without duplicates, at most `most` of them."""
     names = list(dict.fromkeys(map(reader.name_of, sender_ids)))
     listed = ", ".join(names[:most])
     if len(names) <= most:
@@ -138,16 +138,16 @@ def sender_names(reader: MailReader, sender_ids: Sequence[int], most: int) -> st
 
 
 class Notification(Struct, frozen=True, kw_only=True):
-    """A person and the unread messages of one conversation to notify them of now."""
+    """A person, and unread messages of one conversation to notify them about now."""
 
     user_id: int
     conversation: str
-    """As returned by `conversation_key`."""
+    """The conversation's key, from `conversation_key`."""
     message_ids: tuple[int, ...]
     """Ascending."""
 
 
 def conversation_key(message: Message) -> str:
-    """A key that is equal for the messages of one conversation."""
+    """Return a key that is equal for all messages of one conversation."""
     channel_id, key, direct_id = message.conversation
     return f"d{direct_id}" if direct_id is not None else f"c{channel_id}/{key}"

@@ -1,4 +1,4 @@
-"""Digest emails: queueing them on the organization's day, and rendering one."""
+"""Digest emails: queueing them on the digest day, and rendering one."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -24,31 +24,32 @@ from tertulia.store.database import Connection
 from tertulia.store.topics import LivelyTopic
 
 SINCE: Final = "since"
-"""The key of a mail's fact for the beginning of the period, in UNIX seconds."""
+"""The key of the email's fact that has the start of the period, in UNIX seconds."""
 CONVERSATIONS: Final = 4
-"""Conversations in a digest."""
+"""The most conversations in a digest."""
 LOOKED_AT: Final = 12
-"""The liveliest topics that are considered; those without unread messages are skipped."""
+"""The number of the most active topics that are considered. Topics without unread messages are
+skipped."""
 MESSAGES: Final = 2
-"""Messages that are shown of each."""
+"""The most messages shown of each conversation."""
 SEARCHED: Final = 500
-"""Messages of a topic that are searched for unread ones."""
+"""The number of a topic's messages that are searched for unread ones."""
 NAMES: Final = 3
-AT_ONCE: Final = 500
-"""People per step."""
+BATCH_SIZE: Final = 500
+"""The number of people per step."""
 KNOWN_SECONDS: Final = 3600.0
-"""How long the list of lively topics is cached."""
+"""The number of seconds for which the list of active topics is cached."""
 _PROGRESS: Final = "digests"
 """The key of the progress: a date and the last user ID."""
 
 
 async def ask_for_digests(node: Node, wake: Callable[[], None]) -> None:
-    """Queue today's digests for everyone who was not yet considered. Several nodes can do this at
-    the same time; each digest is queued once. `wake` is called when emails were queued."""
+    """Queue today's digests for everyone who hasn't been considered yet. Several nodes can do this
+    at the same time; each digest is queued once. `wake` is called when emails were queued."""
     while (day := emails.day_of(node.state.realm, node.clock())) is not None:
         progress = await node.store.read(installation.value, _PROGRESS)
         before = _user_in(progress, day)
-        some = list(islice(emails.accounts_after(node.state, before), AT_ONCE))
+        some = list(islice(emails.accounts_after(node.state, before), BATCH_SIZE))
         if not some:
             return
         mails = _mails(node, some)
@@ -104,11 +105,12 @@ class Digests:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._known: tuple[float, int, list[LivelyTopic]] = (0.0, 0, [])
-        """When the cache expires (by `Log.elapsed`), its hour, and the lively topics."""
+        """The time when the cache expires (by `Log.elapsed`), its hour, and the active topics."""
 
     async def rendered(self, mail: Mail, now: float) -> RenderedMail | None:
-        """Render the digest. None if it is empty, if the user does not want it or has come back, if
-        it was postponed until the next one, and if emails may not contain messages."""
+        """Return the rendered digest. Return None if it's empty, if the user doesn't want it or
+        has come back, if it was postponed until the next one, and if emails must not contain
+        messages."""
         node = self._node
         state, user, since = node.state, node.state.users.get(mail.about), int(mail.facts[SINCE])
         if (
@@ -144,7 +146,7 @@ class Digests:
         return rendered(digest, node.config.address_host)
 
     async def _topics(self, user: User, since: int) -> list[_Topic]:
-        """The liveliest topics with messages that the user has not read."""
+        """Return the most active topics with messages that the user hasn't read."""
         state = self._node.state
         heard = [
             topic
@@ -162,14 +164,14 @@ class Digests:
 
     async def _lively(self, since: int) -> list[LivelyTopic]:
         elapsed, hour = self._node.log.elapsed(), since // 3600
-        until, known, found = self._known
+        until, known, lively = self._known
         if elapsed >= until or known != hour:
-            found = await self._node.store.read(topics.lively_topics, since)
-            self._known = (elapsed + KNOWN_SECONDS, hour, found)
-        return found
+            lively = await self._node.store.read(topics.lively_topics, since)
+            self._known = (elapsed + KNOWN_SECONDS, hour, lively)
+        return lively
 
     async def _unread(self, user: User, lively: LivelyTopic) -> list[Message]:
-        """The topic's first messages that the user can read and has not read."""
+        """Return the topic's first messages that the user can read and hasn't read."""
         subscription = self._node.state.subscription(user.id, lively.channel_id)
         if subscription is None:
             return []

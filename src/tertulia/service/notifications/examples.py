@@ -63,7 +63,7 @@ _SAID: Final = (
 
 
 def examples(links: Links, site: str, language: str) -> Mapping[str, RenderedMail]:
-    """The emails in a language, by name."""
+    """Return the emails in a language, by name."""
     state = _made_up(language)
     mails = {"trial": mail_templates.test_mail(state, state.users[_READER].address, site)}
     templates = MailTemplates(lambda: state, links)
@@ -108,13 +108,13 @@ def _made_up(language: str) -> State:
 
 
 def _about(kind: MailKind) -> int:
-    """The ID that an email of this kind is about."""
+    """Return the ID that an email of this kind is about."""
     of_one = {MailKind.INVITATION, MailKind.CONFIRM_SIGN_UP, MailKind.CONFIRM_ADDRESS}
     return 1 if kind in of_one else _READER
 
 
 def _facts(state: State, links: Links) -> Mapping[MailKind, Mapping[str, dict[str, str]]]:
-    """The facts of the emails by kind and name; most kinds have one example."""
+    """Return the facts of the emails by kind and name; most kinds have one example."""
     of_link = {
         "expires_at": str(_NOW + 3600),
         "mark": links.password_mark(state.credentials[_READER]),
@@ -262,7 +262,7 @@ def _conversation(
 
 
 def _striped(width: int, height: int) -> bytes:
-    """A PNG image."""
+    """Return a PNG image."""
     rows = b"".join(
         b"\0" + bytes((220 - row // 4, 160, 90 + row // 4)) * width for row in range(height)
     )

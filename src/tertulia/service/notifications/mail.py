@@ -26,12 +26,12 @@ from tertulia.store import message_marks, outbox, queries
 from tertulia.store.database import Connection
 
 MESSAGES = "messages"
-"""The key of a mail's fact that lists the IDs of the messages."""
+"""The key of the email's fact that lists the IDs of the messages."""
 
 
 class MailChannel:
-    """Notifies people by email. `site` is the base of links in emails; `wake` is called when emails
-    were queued."""
+    """Notifies people by email. `site` is the base URL of links in emails; `wake` is called when
+    emails were queued."""
 
     method = NotificationMethod.MAIL
     interval = IDLE_SECONDS
@@ -43,7 +43,7 @@ class MailChannel:
         self.enqueued = wake
 
     def reachable(self, people: BitMap) -> BitMap:
-        """Everyone has an address."""
+        """Return all of the people: everyone has an address."""
         return people
 
     def enqueue(
@@ -70,8 +70,8 @@ def reason_now(
     relation: message_marks.Relation,
     method: NotificationMethod,
 ) -> NotificationReason | None:
-    """Why to notify the user of the message now; None if they have read it, cannot read it, or do
-    not want to be notified."""
+    """Return the reason for notifying the user about the message now; None if they have read it,
+    can't read it, or don't want to be notified."""
     if not rules.may_notify(state, user.id, message) or is_read(state, user.id, message, relation):
         return None
     recipients = rules.recipients(state, message, {user.id: relation.flags}, method)
@@ -79,15 +79,15 @@ def reason_now(
 
 
 SHOWN: Final = 20
-"""Maximum number of messages in one email: the first ones."""
+"""The most messages in one email: the first ones."""
 BEFORE: Final = 2
-"""Earlier messages that are shown for context,"""
+"""The number of earlier messages that are shown for context..."""
 BEFORE_SECONDS: Final = 86400
-"""unless they are this much older."""
+"""... unless they are older by more than this many seconds."""
 SETTINGS: Final = "/#settings/notifications"
 _ALWAYS: Final = 2
-"""Value of the setting that puts the organization's name into subjects. (1, "if you have accounts
-in several organizations", never applies: a server has one.)"""
+"""The value of the setting that puts the organization's name into subjects. (1, "if you have
+accounts in several organizations", never applies, because a server has one.)"""
 _OPENINGS: Final = {
     NotificationReason.MENTIONED: "opening_mentioned",
     NotificationReason.WILDCARD: "opening_wildcard",
@@ -103,7 +103,7 @@ class _Known(Struct, frozen=True):
 
 
 async def missed_messages(node: Node, mail: Mail, now: float) -> RenderedMail | None:
-    """Render the email; None if there is nothing left to notify about."""
+    """Return the rendered email; None if there is nothing left to notify about."""
     user = node.state.users.get(mail.about)
     if user is None or not user.is_active:
         return None
@@ -208,7 +208,7 @@ def _title(reader: MailReader, organization: str, text: str) -> str:
 
 
 def _opening(node: Node, reader: MailReader, message: Message, reason: NotificationReason) -> str:
-    """The sentence that says why the email was sent."""
+    """Return the sentence that explains why the email was sent."""
     state = node.state
     key = _OPENINGS.get(reason, "opening_direct")
     if message.direct_id is not None and len(state.directs[message.direct_id].members) > 2:

@@ -1,7 +1,7 @@
-"""Deciding whom to notify of which messages.
+"""Deciding whom to notify about which messages.
 
 The notifier reads the log, stores a pending notification for each message and the people it
-concerns, and hands the messages that are still unread to the notification channels when they are
+concerns, and passes the messages that are still unread to the notification channels when they are
 due.
 
 Every node can run it, one at a time: the node that holds the lease on the cursor in the log
@@ -42,18 +42,18 @@ from tertulia.store.database import Connection, DatabaseError
 from tertulia.store.notifications import LeaseLost, PendingNotification
 
 IDLE_SECONDS: Final = 1.0
-"""Interval of a channel that has nothing urgent to send."""
+"""The interval, in seconds, of a channel that has nothing urgent to send."""
 
 
 class NotificationChannel(Protocol):
-    """A way to notify people, such as email."""
+    """A notification method, such as email."""
 
     @property
     def method(self) -> NotificationMethod: ...
 
     @property
     def interval(self) -> float:
-        """Seconds between two looks at the log. Messages that arrive in between are handled in one
+        """The seconds between two rounds. Messages that arrive in between are handled in one
         transaction."""
 
     @property
@@ -61,7 +61,7 @@ class NotificationChannel(Protocol):
         """Whether this channel can reach anyone. If not, the notifier skips it."""
 
     def reachable(self, people: BitMap) -> BitMap:
-        """The people this channel can reach."""
+        """Return the people whom this channel can reach."""
 
     def enqueue(
         self, notifications: Sequence[Notification], now: float
@@ -76,28 +76,32 @@ class NotificationChannel(Protocol):
 logger = logging.getLogger("tertulia.notices")
 
 LEASE_SECONDS: Final = 30.0
-"""Duration of the lease. If a node is lost, another one takes over after this."""
+"""The duration of the lease in seconds. If a node is lost, another one takes over after this
+time."""
 RENEW_SECONDS: Final = 10.0
 RETRY_SECONDS: Final = 5.0
-"""Longest wait until a node tries again to get the lease."""
+"""The longest time, in seconds, until a node tries again to acquire the lease."""
 RECENT: Final = 1000
-"""Entries about messages that are kept in memory; older ones are read from the log."""
+"""The number of entries about messages that are kept in memory. Older ones are read from the
+log."""
 PAGE: Final = 200
-"""Entries per step."""
+"""The number of entries per step."""
 BEHIND: Final = 1000
-"""Entries without pending notifications after which the cursor is stored."""
-AT_ONCE: Final = 20
-"""Due rows that are read at a time."""
-PEOPLE_AT_ONCE: Final = 500
-"""People per transaction."""
-PAIRS_AT_ONCE: Final = 1000
-"""Pairs of a person and a message that are checked before the event loop does other work."""
+"""The number of entries without pending notifications after which the cursor is stored."""
+BATCH_SIZE: Final = 20
+"""The number of due rows that are read at a time."""
+PEOPLE_BATCH: Final = 500
+"""The most people per transaction."""
+PAIR_BATCH: Final = 1000
+"""The number of pairs of a person and a message that are checked before the event loop does other
+work."""
 MAX_AGE_SECONDS: Final = 86400.0
-"""Older messages don't cause notifications: the notifier was turned off when they were sent."""
+"""Messages that are older than this many seconds cause no notifications: the notifier was turned
+off when they were sent."""
 LONGEST_SLEEP: Final = 60.0
 ROUND_SECONDS: Final = 60.0
-"""Longest round, which ends between two steps. The supervisor would interrupt it anywhere and count
-a failure."""
+"""The longest round in seconds. A round ends between two steps, while the supervisor would
+interrupt it anywhere and count a failure."""
 
 _Pending = list[PendingNotification]
 _Loaded = tuple[list[Message], dict[int, dict[int, Flag]], dict[int, message_marks.MessageMarks]]
@@ -105,16 +109,16 @@ _Loaded = tuple[list[Message], dict[int, dict[int, Flag]], dict[int, message_mar
 
 
 class _Postponed(Struct, frozen=True):
-    """People to look at again later."""
+    """People to check again later."""
 
     people: BitMap
     due_at: float | None
-    """When to look again; None drops the notification."""
+    """When to check again; None drops the notification."""
     gives_up_at: float | None = None
     """None keeps the previous time."""
 
     def pending(self, before: PendingNotification, people: BitMap, now: float) -> _Pending:
-        """The row that replaces `before` for these people, if any."""
+        """Return the row that replaces `before` for these people, if any."""
         gives_up_at = before.gives_up_at if self.gives_up_at is None else self.gives_up_at
         if self.due_at is None or gives_up_at <= now:
             return []
@@ -140,15 +144,15 @@ class Notifier:
         self._channels = channels
         self._name = secrets.token_hex(8)
         self._holds_until = 0.0
-        """When the lease ends, by `Log.elapsed`; 0 without a lease."""
+        """The time when the lease ends, by `Log.elapsed`; 0 without a lease."""
         self._began_at = -math.inf
-        """When the last round began, by `Log.elapsed`."""
+        """The time when the last round began, by `Log.elapsed`."""
         self._turn = 0
-        """How often this node has acquired the lease."""
+        """The number of times that this node has acquired the lease."""
         self._asks_at = 0.0
-        """When to try to acquire the lease again, by `Log.elapsed`."""
+        """The time of the next attempt to acquire the lease, by `Log.elapsed`."""
         self._seen = 0
-        """The last entry that was looked at, while this node has the lease."""
+        """The last entry that was processed, while this node has the lease."""
         self._moved_to = 0
         """The stored position of the cursor."""
         self._recent: deque[Entry] = deque()
@@ -159,7 +163,7 @@ class Notifier:
         log.subscribers.on_reload.append(self._forget)
         log.subscribers.on_history.append(self._release)
 
-    # What is committed
+    # Committed entries
 
     def _remember(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
@@ -174,7 +178,9 @@ class Notifier:
         self._complete_after = self._heard = self._log.durable
 
     def _release(self) -> None:
-        self._holds_until = 0.0  # The database knows how far that history was processed.
+        self._holds_until = (
+            0.0  # The database has the position up to which that history was processed.
+        )
 
     # Rounds
 
@@ -202,7 +208,7 @@ class Notifier:
         try:
             await self._look(until)
             await self._notify(until)
-        except LeaseLost:  # This node stood still for too long.
+        except LeaseLost:  # This node was stopped for too long.
             self._holds_until = 0.0
             return 0.0
         if self._seen < self._heard:
@@ -244,7 +250,7 @@ class Notifier:
         self._holds_until = elapsed + LEASE_SECONDS
         return 0.0
 
-    # Looking through the log
+    # Processing the log
 
     async def _look(self, end: float) -> None:
         """Process new entries until `end` (by `Log.elapsed`)."""
@@ -317,7 +323,7 @@ class Notifier:
             while True:
                 now = self._log.clock()
                 rows = await self._log.store.read(
-                    notifications.due, channel.method.value, now, AT_ONCE
+                    notifications.due, channel.method.value, now, BATCH_SIZE
                 )
                 if not rows:
                     break
@@ -337,8 +343,8 @@ class Notifier:
     ) -> None:
         due = BitMap.union(BitMap(), *(row.people for row in rows if row.due_at <= now))
         waiting = list(due)
-        for begin in range(0, len(waiting), PEOPLE_AT_ONCE):
-            people = BitMap(waiting[begin : begin + PEOPLE_AT_ONCE])
+        for begin in range(0, len(waiting), PEOPLE_BATCH):
+            people = BitMap(waiting[begin : begin + PEOPLE_BATCH])
             later = self._postponed(channel, people, now)
             away = people - BitMap.union(BitMap(), *(postponed.people for postponed in later))
             try:
@@ -358,7 +364,8 @@ class Notifier:
     def _postponed(
         self, channel: NotificationChannel, people: BitMap, now: float
     ) -> list[_Postponed]:
-        """People with quiet hours or present in a client, by when to look at them again."""
+        """Return people who are in quiet hours or active in a client, by when to check them
+        again."""
         by_time: dict[float | None, BitMap] = defaultdict(BitMap)
         present = BitMap()
         for user_id in people:
@@ -388,7 +395,7 @@ class Notifier:
         enqueue: Callable[[Connection], None],
         now: float,
     ) -> None:
-        """Delete the pending notifications of `away`, queue what is sent to them, and postpone the
+        """Delete the pending notifications of `away`, queue their notifications, and postpone the
         others."""
 
         def write(connection: Connection) -> None:
@@ -411,8 +418,8 @@ class Notifier:
     async def _notifications(
         self, channel: NotificationChannel, rows: _Pending, away: BitMap
     ) -> list[Notification]:
-        """The notifications for these people: messages that they can read, have not read, and want
-        to be notified of, as of now."""
+        """Return the notifications for these people: messages that they can read now, haven't read,
+        and want to be notified about."""
         named: dict[int, BitMap] = defaultdict(BitMap)
         for row in rows:
             named[row.message_id] |= row.people & away
@@ -440,7 +447,7 @@ class Notifier:
                 ):
                     unread[user_id, message.conversation].append(message.id)
                 looked_at += 1
-                if looked_at % PAIRS_AT_ONCE == 0:
+                if looked_at % PAIR_BATCH == 0:
                     await asyncio.sleep(0)
         return [
             Notification(user_id=user_id, conversation=names[key], message_ids=tuple(message_ids))

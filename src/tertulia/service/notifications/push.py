@@ -50,7 +50,7 @@ class PushChannel:
         return bool(self._subscribers())
 
     def reachable(self, people: BitMap) -> BitMap:
-        """People with push subscriptions."""
+        """Return the people who have push subscriptions."""
         return people & self._subscribers()
 
     def _subscribers(self) -> BitMap:
@@ -92,7 +92,7 @@ class PushChannel:
 
 
 SHOWN: Final = 3
-"""Newest messages of a conversation whose text is shown."""
+"""The number of a conversation's newest messages whose text is shown."""
 MAX_TEXT: Final = 300
 """Maximum length of one message's text, in characters."""
 MAX_NAME: Final = 120
@@ -101,10 +101,10 @@ MAX_OPEN: Final = 20
 
 
 class PushSummary(Struct, frozen=True):
-    """All that the device has been notified of, which each push carries."""
+    """The current state of a device's notifications, which each push carries."""
 
     unread: int
-    """Number of messages."""
+    """The number of unread messages."""
     open_tags: Sequence[str]
     """Tags of the unread conversations: clients close notifications with other tags."""
 
@@ -113,7 +113,7 @@ class PushSummary(Struct, frozen=True):
 
 
 def conversation_tag(node: Node, user_id: int, message: Message) -> str:
-    """The notification tag of the message's conversation, as the web client computes it."""
+    """Return the notification tag of the message's conversation, as the web client computes it."""
     if message.direct_id is not None:
         members = node.state.directs[message.direct_id].members
         others = sorted(member_id for member_id in members if member_id != user_id) or [user_id]
@@ -124,7 +124,8 @@ def conversation_tag(node: Node, user_id: int, message: Message) -> str:
 def message_payload(
     node: Node, user: User, messages: Sequence[Message], around: PushSummary
 ) -> dict[str, Any]:
-    """The payload of a notification about messages of one conversation, in ascending order."""
+    """Return the payload of a notification about messages of one conversation, in ascending
+    order."""
     state, newest = node.state, messages[-1]
     words = texts(language_for(state, user), "pushes")
 
@@ -154,7 +155,8 @@ def message_payload(
         count = len(messages)
         body = words("hidden", count=count)
     else:
-        lines = [_text(message.rendered, node.config.mail_site) for message in messages[-SHOWN:]]
+        site = node.config.mail_site
+        lines = [plain_text(message.rendered, site, MAX_TEXT) for message in messages[-SHOWN:]]
         if not is_one_to_one:
             shown = zip(messages[-SHOWN:], lines, strict=True)
             lines = [f"{name_of(message.sender_id)}: {line}" for message, line in shown]
@@ -177,28 +179,28 @@ def message_payload(
 
 
 def read_payload(tag: str, around: PushSummary) -> dict[str, Any]:
-    """The payload that closes a notification."""
+    """Return the payload that closes a notification."""
     return {"type": "read", "tag": tag, **around.fields()}
 
 
 def test_payload(node: Node, user: User) -> dict[str, Any]:
-    """The payload of a test notification."""
+    """Return the payload of a test notification."""
     text = texts(language_for(node.state, user), "pushes")("test")
     return {"type": "test", "tag": "test", "title": node.state.realm.name, "body": text, "url": "/"}
 
 
-def encoded_payload(payload: Mapping[str, Any], most: int) -> bytes:
-    """Encode as JSON of at most `most` bytes, shortening the body if needed."""
+def encoded_payload(payload: Mapping[str, Any], most: int, text: str = "body") -> bytes:
+    """Encode as JSON of up to `most` bytes, shortening the text with that name if needed."""
     whole = dict(payload)
-    while len(encoded := msgspec.json.encode(whole)) > most and whole.get("body"):
-        whole["body"] = short(whole["body"], len(whole["body"]) // 2)
-        if len(whole["body"]) < 10:
-            whole["body"] = ""
+    while len(encoded := msgspec.json.encode(whole)) > most and whole.get(text):
+        whole[text] = short(whole[text], len(whole[text]) // 2)
+        if len(whole[text]) < 10:
+            whole[text] = ""
     return encoded
 
 
 def is_hidden(node: Node, user: User, message: Message) -> bool:
-    """Whether the message's text is left out: always if the organization does not allow it to leave
+    """Whether to leave out the message's text: always if the organization doesn't allow it to leave
     the server, and for direct messages if the user wants that."""
     if not node.state.realm.message_content_allowed_in_email_notifications:
         return True
@@ -207,7 +209,7 @@ def is_hidden(node: Node, user: User, message: Message) -> bool:
 
 
 def _reply_to(node: Node, user: User, message: Message) -> dict[str, Any]:
-    """The recipients of a reply."""
+    """Return the recipients of a reply."""
     if message.direct_id is not None:
         members = node.state.directs[message.direct_id].members
         return {
@@ -218,20 +220,21 @@ def _reply_to(node: Node, user: User, message: Message) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=256)
-def _text(html: str, site: str) -> str:
-    """Cached, because a message is often pushed to many people."""
-    return short(" ".join(readable(html, site, {}).text.split()), MAX_TEXT)
+def plain_text(html: str, site: str, most: int) -> str:
+    """Return a message's text, shortened to `most` characters. Cached, because a message is often
+    pushed to many people."""
+    return short(" ".join(readable(html, site, {}).text.split()), most)
 
 
 def push_services_web(config: Config) -> Web:
-    """The HTTP client for push services: any port, at public addresses and in `web_push_networks`.
-    Repeating a push is safe, because it has the same topic."""
+    """Return the HTTP client for push services: any port, at public addresses and in
+    `web_push_networks`. Repeating a push is safe, because it has the same topic."""
     networks = addresses.networks(config.web_push_networks)
     return Web(config.external_url, ports=None, networks=networks, keeps=True)
 
 
 def may_be_plain(config: Config, host: str) -> bool:
-    """Whether the host can be contacted without TLS: an IP address in `web_push_networks`."""
+    """Whether the host can be contacted without TLS: it's an IP address in `web_push_networks`."""
     address = addresses.parsed(host)
     return address is not None and any(
         address in network for network in addresses.networks(config.web_push_networks)

@@ -1,8 +1,9 @@
 """Sending queued push notifications to people's devices, with retries."""
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from typing import Any, Final
 
@@ -18,13 +19,15 @@ from tertulia.model.changes import (
     PushUnsubscribed,
     SessionsEnded,
 )
-from tertulia.model.devices import PushSubscription
+from tertulia.model.devices import Device, PushSubscription
 from tertulia.model.errors import Refused, TooOften, Unavailable
 from tertulia.model.messages import Message
 from tertulia.model.users import User
 from tertulia.outbound.http_responses import NotFetched, WebResponse, is_temporary, seconds_to_wait
+from tertulia.outbound.push_bouncer import BouncerFailed, BouncerRefused
 from tertulia.outbound.web_push import MAX_PAYLOAD, encrypted
 from tertulia.service.node import Node
+from tertulia.service.notifications import phones
 from tertulia.service.notifications import push as push_payloads
 from tertulia.service.notifications.mail import reason_now
 from tertulia.service.notifications.push import PushSummary, conversation_tag
@@ -36,36 +39,39 @@ from tertulia.store.pushes import LeasedPushes, Push, PushAction
 
 logger = logging.getLogger("tertulia.push")
 
-AT_ONCE: Final = 16
-"""Devices that one node pushes to at the same time."""
+MAX_CONCURRENT: Final = 16
+"""The most devices that one node pushes to at the same time."""
 PER_PERSON: Final = 4
-"""Of these, devices of one person, so that slow push services of one person don't delay others."""
+"""The most of these that belong to one person, so that one person's slow push services don't delay
+others."""
 PER_TURN: Final = 8
-"""Pushes to one device in one turn."""
+"""The most pushes to one device in one turn."""
 CALL_SECONDS: Final = 10.0
 LEASE_SECONDS: Final = 120.0
-"""Longer than a turn takes."""
+"""The duration of a lease in seconds, longer than a turn takes."""
 FIRST_PAUSE: Final = 5.0
 LONGEST_PAUSE: Final = 3600.0
-"""Pauses after failures double up to this, or as long as the push service asks for."""
+"""Pauses after failures double up to this many seconds, and up to the time that the push service
+asks for."""
 LIVES_SECONDS: Final = 86_400
-"""A notification that has not arrived within this time is dropped."""
-_LANES_READ: Final = AT_ONCE // PER_PERSON * subscriptions.MAX_SUBSCRIPTIONS + AT_ONCE
-"""Lanes that are read at a time: enough to find one that `PER_PERSON` does not hold back."""
+"""A notification that wasn't delivered within this many seconds is dropped."""
+_LANES_READ: Final = MAX_CONCURRENT // PER_PERSON * subscriptions.MAX_SUBSCRIPTIONS + MAX_CONCURRENT
+"""The number of devices whose pushes are read at a time: enough to find one that `PER_PERSON`
+doesn't exclude."""
 MAX_RESPONSE: Final = 16_384
 LONGEST_SLEEP: Final = 30.0
-"""Another node may have left something."""
+"""The longest sleep in seconds, since another node may have left something."""
 GONE: Final = frozenset({404, 410})
 URGENT: Final = frozenset({NotificationReason.DIRECT, NotificationReason.MENTIONED})
 _CLOCK_IS_WRONG: Final = frozenset({401, 403})
 """Statuses that can mean that this server's clock is wrong, and are worth a retry."""
 _NEVER_SILENT: Final = ("push.apple.com",)
-"""Push services that block apps whose pushes show nothing. There, notifications are closed by the
-next push that shows one."""
+"""Push services that block apps whose pushes show nothing. For these, the next push that shows a
+notification closes others."""
 
 
 class _Known(Struct, frozen=True):
-    """The messages of a lane, and the user's relations to them."""
+    """The messages of one device's pushes, and the user's relations to them."""
 
     messages: Mapping[int, Message]
     relations: Mapping[int, message_marks.Relation]
@@ -81,18 +87,19 @@ class PushSender:
     def __init__(self, node: Node) -> None:
         self._node = node
         self.tasks = FairTasks(
-            AT_ONCE, PER_PERSON, self._person_of, logger, "could not push to a device"
+            MAX_CONCURRENT, PER_PERSON, self._person_of, logger, "could not push to a device"
         )
         """Running tasks, by subscription ID."""
         self._readers: set[int] = set()
-        """People who have read something since the last round."""
+        """People who have read messages since the last round."""
         self._deleted: set[int] = set()
         """Messages that were deleted since the last round."""
         self._has_ended = True
         """Whether subscriptions may have ended that still have queued pushes."""
 
     def follow(self, entries: Sequence[Entry]) -> None:
-        """Note what was read or deleted, and call `tasks.wake` if a round is needed."""
+        """Record which messages were read or deleted, and call `tasks.wake` if a round is
+        needed."""
         subscriptions = self._node.state.push_subscriptions
         for entry in entries:
             match entry.change:
@@ -124,11 +131,11 @@ class PushSender:
         return [(lane.lease.receiver_id, lane) for lane in lanes]
 
     def _person_of(self, subscription_id: int) -> int:
-        """The user ID, or a unique number if the subscription has ended."""
+        """Return the user ID, or a unique number if the subscription has ended."""
         subscription = self._node.state.push_subscriptions.get(subscription_id)
         return -subscription_id if subscription is None else subscription.user_id
 
-    # What was read elsewhere
+    # Messages that were read elsewhere
 
     async def _close_read(self) -> None:
         node = self._node
@@ -159,9 +166,11 @@ class PushSender:
 
     async def _forget_ended(self) -> None:
         store, subscriptions = self._node.store, self._node.state.push_subscriptions
-        highest = subscriptions.highest  # Others may know of some that came later.
+        highest = subscriptions.highest  # Other nodes may know of later ones.
         there = await store.read(pushes.subscription_ids)
-        if gone := [one for one in there if one <= highest and one not in subscriptions.rows]:
+        if gone := [
+            user_id for user_id in there if user_id <= highest and user_id not in subscriptions.rows
+        ]:
             await store.write(partial(pushes.forget, subscription_ids=gone))
 
     async def _known(self, user_id: int, waiting: Iterable[Push]) -> _Known:
@@ -176,7 +185,7 @@ class PushSender:
     def _still(
         self, user: User, push: Push, known: _Known
     ) -> list[tuple[Message, NotificationReason]]:
-        """The push's messages to notify the user of as of now, with reasons."""
+        """Return the push's messages that the user is still to be notified about, with reasons."""
         result: list[tuple[Message, NotificationReason]] = []
         for message_id in push.message_ids:
             message = known.messages.get(message_id)
@@ -195,7 +204,12 @@ class PushSender:
         node = self._node
         subscription = node.state.push_subscriptions.get(lane.lease.receiver_id)
         user = None if subscription is None else node.state.users[subscription.user_id]
-        if subscription is None or user is None or not user.is_active:
+        if (
+            subscription is None
+            or user is None
+            or not user.is_active
+            or not _is_served(node, subscription)
+        ):
             await node.store.write(lambda c: pushes.forget(c, [lane.lease.receiver_id]))
             return
         known = await self._known(user.id, lane.pushes)
@@ -223,7 +237,7 @@ class PushSender:
             except _Gone:
                 await self._forget(subscription)
                 return
-            except Exception:  # A bug must not be retried forever.
+            except Exception:  # A bug must not cause endless retries.
                 logger.exception("could not send a push")
                 is_shown = False
             (shown if is_shown else dropped).append(push)
@@ -247,40 +261,75 @@ class PushSender:
         around: PushSummary,
         known: _Known,
     ) -> bool:
-        """Send one push. Return whether the device shows it now. Raises RetryLater and _Gone."""
+        """Send one push. Return whether the device shows it now. Raise RetryLater and _Gone."""
         node = self._node
         left = int(LIVES_SECONDS - (node.clock() - push.asked_at))
         if left <= 0 or subscription.paused_until > node.clock():
             return False
         if still and quiet_until(node.state, user.id, node.clock()) is not None:
-            return push.wanted is not PushAction.SHOW  # What is shown already stays.
-        topic = node.vault.mark(f"push {subscription.id} {push.conversation}")
+            return push.wanted is not PushAction.SHOW  # Notifications that are already shown stay.
+        is_urgent = any(reason in URGENT for _, reason in still)
         if still:
             if push.wanted is PushAction.TAKE_BACK:
                 return True  # It is unread again.
-            payload = push_payloads.message_payload(
-                node, user, [message for message, _ in still], around
-            )
-            is_urgent = any(reason in URGENT for _, reason in still)
-            await self._push(subscription, payload, left, topic, "high" if is_urgent else "normal")
+            messages = [message for message, _ in still]
+            if subscription.device_id is not None:
+                new = [message for message in messages if message.id > push.shown_to]
+                notifications = [
+                    phones.message_notification(node, user, message, is_urgent=is_urgent)
+                    for message in new
+                ]
+                await self._notify_phone(subscription.device_id, notifications)
+            else:
+                payload = push_payloads.message_payload(node, user, messages, around)
+                urgency = "high" if is_urgent else "normal"
+                await self._push(subscription, payload, left, push.conversation, urgency)
             return True
         if push.wanted is PushAction.SHOW or _must_show(subscription):
             return False
+        if subscription.device_id is not None:
+            removal = phones.removal_notification(node, user, push.message_ids)
+            await self._notify_phone(subscription.device_id, [removal])
+            return False
         newest = known.messages.get(push.message_ids[-1]) if push.message_ids else None
         tag = "" if newest is None else conversation_tag(node, user.id, newest)
-        await self._push(
-            subscription, push_payloads.read_payload(tag, around), left, topic, "normal"
-        )
+        payload = push_payloads.read_payload(tag, around)
+        await self._push(subscription, payload, left, push.conversation, "normal")
         return False
+
+    async def _notify_phone(
+        self, device_id: int, notifications: Sequence[phones.PhoneNotification]
+    ) -> None:
+        device = self._node.state.devices.get(device_id)
+        if device is None or device.push is None:
+            raise _Gone
+        if not notifications:
+            return
+        outcome = "failed"
+        try:
+            if not await phones.notify_phone(self._node, device.push, notifications):
+                outcome = "gone"
+                raise _Gone
+            outcome = "pushed"
+        except BouncerRefused as error:
+            outcome = "refused"
+            logger.warning("push bouncer rejected a push: %s", error)
+        except BouncerFailed as error:
+            raise RetryLater(f"The push bouncer failed: {error}.", error.wait) from None
+        except Unavailable as error:
+            raise RetryLater(str(error)) from None
+        finally:
+            self._node.pushed[outcome] += 1
 
     async def _push(
         self,
         subscription: PushSubscription,
         payload: Mapping[str, Any],
         seconds: int,
-        topic: str,
+        conversation: str,
         urgency: str,
     ) -> None:
+        topic = self._node.vault.mark(f"push {subscription.id} {conversation}")
         outcome = "failed"
         try:
             reply = await send_push(self._node, subscription, payload, seconds, topic, urgency)
@@ -324,7 +373,7 @@ async def send_push(
     topic: str,
     urgency: str,
 ) -> WebResponse:
-    """Push the payload, and return the push service's response. Raises NotFetched without a
+    """Push the payload, and return the push service's response. Raise NotFetched without a
     response, and Unavailable if this server has too many open requests."""
     body = encrypted(
         push_payloads.encoded_payload(payload, MAX_PAYLOAD),
@@ -349,22 +398,20 @@ async def send_push(
 async def send_test_push(node: Node, user: User, subscription: PushSubscription) -> None:
     """Send a test notification.
 
-    Raises Refused with the push service's status, and removes a device that the service no longer
-    knows. Raises TooOften while another test of this user is being sent.
+    Raise Refused with the push service's status (for a phone, as `send_test_to_phones`), and
+    removes a device that the service no longer knows. Raise TooOften while another test of this
+    user is being sent.
     """
-    if user.id in node.push_tests:
-        raise TooOften(
-            CALL_SECONDS, "A test notification is already being sent. Wait until it finishes."
-        )
+    if (device := node.state.devices.get(subscription.device_id)) is not None:
+        await send_test_to_phones(node, user, [device])
+        return
     payload = push_payloads.test_payload(node, user)
     topic = node.vault.mark(f"push {subscription.id} test")
-    node.push_tests.add(user.id)
-    try:
-        reply = await send_push(node, subscription, payload, 300, topic, "high")
-    except NotFetched as error:
-        raise Refused(f"Couldn't reach the push service: {error}.") from None
-    finally:
-        node.push_tests.discard(user.id)
+    with _testing(node, user):
+        try:
+            reply = await send_push(node, subscription, payload, 300, topic, "high")
+        except NotFetched as error:
+            raise Refused(f"Couldn't reach the push service: {error}.") from None
     if reply.status in GONE:
         await node.log.submit(
             None, subscriptions.forget_gone, subscription.id, subscription.endpoint
@@ -372,6 +419,30 @@ async def send_test_push(node: Node, user: User, subscription: PushSubscription)
         raise Refused("The push service no longer knows this device, so the device was removed.")
     if not 200 <= reply.status < 300:
         raise Refused(f"The push service responded with status {reply.status}.")
+
+
+async def send_test_to_phones(node: Node, user: User, devices: Sequence[Device]) -> None:
+    """Send a test notification to phones of one person.
+
+    Raise PushBouncerMissing; PushBouncerFailed; NoActivePhone if none of them exists any longer;
+    TooOften while another test of this user is being sent.
+    """
+    with _testing(node, user):
+        await phones.send_test(node, user, devices)
+
+
+@contextlib.contextmanager
+def _testing(node: Node, user: User) -> Iterator[None]:
+    """Raise TooOften while another test of this user is being sent."""
+    if user.id in node.push_tests:
+        raise TooOften(
+            CALL_SECONDS, "A test notification is already being sent. Wait until it finishes."
+        )
+    node.push_tests.add(user.id)
+    try:
+        yield
+    finally:
+        node.push_tests.discard(user.id)
 
 
 def _shown_pushes(connection: Connection, readers: Set[int], deleted: Set[int]) -> list[Push]:
@@ -388,9 +459,16 @@ def _shown_pushes(connection: Connection, readers: Set[int], deleted: Set[int]) 
 
 
 def _contact(node: Node) -> str:
-    """The contact for operators of push services."""
+    """Return the contact for operators of push services."""
     site = node.config.mail_site
     return site if site.startswith("https:") else f"mailto:noreply@{node.config.address_host}"
+
+
+def _is_served(node: Node, subscription: PushSubscription) -> bool:
+    """Whether this server sends pushes of that kind."""
+    if subscription.device_id is None:
+        return node.config.web_push
+    return bool(node.config.push_bouncer_url)
 
 
 def _must_show(subscription: PushSubscription) -> bool:
@@ -399,5 +477,5 @@ def _must_show(subscription: PushSubscription) -> bool:
 
 
 def _facts(subscription: PushSubscription, reply: WebResponse) -> dict[str, Any]:
-    """Fields to log. The endpoint is a secret."""
+    """Return the fields to log. The endpoint is secret and left out."""
     return {"subscription": subscription.id, "status": reply.status}

@@ -38,25 +38,26 @@ from tertulia.store.webhooks import LeasedCalls, QueuedCall
 
 logger = logging.getLogger("tertulia.webhooks")
 
-AT_ONCE: Final = 16
-"""Bots whose services are called at the same time by one node."""
+MAX_CONCURRENT: Final = 16
+"""The most bots whose services one node calls at the same time."""
 PER_OWNER: Final = 4
-"""Of these, bots of one owner, so that slow services of one owner don't delay others."""
+"""The most of these that belong to one owner, so that one owner's slow services don't delay
+others."""
 CALL_SECONDS: Final = 10.0
-"""Timeout of a call."""
+"""The timeout of a call in seconds."""
 LEASE_SECONDS: Final = 120.0
-"""Longer than the calls of a lane take, including embedded bots."""
+"""The duration of a lease in seconds, longer than a bot's calls take, including embedded bots."""
 FIRST_PAUSE: Final = 5.0
 LONGEST_PAUSE: Final = 900.0
-"""Pauses after failures double up to this."""
+"""Pauses after failures double up to this many seconds."""
 GIVEN_UP_AFTER: Final = 86_400.0
-"""Seconds since the message."""
+"""The number of seconds after the message at which a call is given up."""
 NOTIFY_OWNER_AFTER: Final = 5
-"""Consecutive failures before the bot's owner is notified."""
+"""The number of consecutive failures after which the bot's owner is notified."""
 MAX_RESPONSE: Final = 128 * 1024
 """Largest response, in bytes."""
 LONGEST_SLEEP: Final = 30.0
-"""Another node may have left something."""
+"""The longest sleep in seconds, since another node may have left something."""
 SIGNATURE: Final = "X-Tertulia-Signature"
 DELIVERY: Final = "X-Tertulia-Delivery"
 
@@ -71,7 +72,7 @@ class EncodedCall(Struct, frozen=True):
 Encoder = Callable[
     [Node, User, OutgoingService, ServiceCall, Message, MessageDetails, str], EncodedCall | None
 ]
-"""Encodes a message for a service; the last argument is the token that identifies this server.
+"""Encodes a message for a service. The last argument is the token that identifies this server.
 Returns None if the service's format can't represent the message."""
 
 
@@ -95,7 +96,7 @@ class ServiceCaller:
         self._encode = encode
         self.embedded = EmbeddedBots(node, interface)
         self.tasks = FairTasks(
-            AT_ONCE, PER_OWNER, self._owner_of, logger, "could not call a bot's service"
+            MAX_CONCURRENT, PER_OWNER, self._owner_of, logger, "could not call a bot's service"
         )
         """Running tasks, by bot ID."""
 
@@ -124,7 +125,7 @@ class ServiceCaller:
         await self.embedded.host.close()
 
     def _owner_of(self, bot_id: int) -> int:
-        """The bot's owner, or the bot itself."""
+        """Return the bot's owner, or the bot itself."""
         user = self._node.state.users.get(bot_id)
         return bot_id if user is None else user.person_id
 
@@ -150,7 +151,7 @@ class ServiceCaller:
             await self._tell_owner(bot_id, trouble)
 
     async def _one(self, waiting: QueuedCall) -> RetryLater | None:
-        """Make one call. Return the failure if it must be retried."""
+        """Make one call. Return the error if it must be retried."""
         call = waiting.call
         try:
             outcome, reason = await self._attempt(waiting)
@@ -164,7 +165,7 @@ class ServiceCaller:
                 self._note(call.bot_id, call, "failed", str(failed))
                 return failed
             outcome, reason = "given up", str(failed)
-        except Exception:  # A bug must not be retried forever.
+        except Exception:  # A bug must not cause endless retries.
             logger.exception("could not call a bot's service")
             outcome, reason = "given up", INTERNAL_ERROR
         self._note(call.bot_id, call, outcome, reason)
@@ -221,7 +222,8 @@ class ServiceCaller:
     async def _answered(
         self, bot: User, message: Message, waiting: QueuedCall, reply: WebResponse
     ) -> str:
-        """Send the service's response as a message. Return what went wrong with it, if anything."""
+        """Send the service's response as a message. Return an error message if the response is
+        invalid."""
         if not reply.body.strip():
             return ""
         try:
@@ -242,7 +244,7 @@ class ServiceCaller:
                 short(content, names.MAX_MESSAGE),
                 client="Outgoing webhook",
                 read_by_sender=False,
-                # A repeated call has one response.
+                # A repeated call sends only one response.
                 queue_id="service",
                 local_id=waiting.id,
                 form=None if form is None else _text_of(form),
@@ -277,14 +279,15 @@ class ServiceCaller:
 
 
 def signed(token: str, body: bytes, now: float) -> str:
-    """The signature: the time, and the HMAC of the time, a dot, and the body."""
+    """Return the signature: the time, and the HMAC of the time, a dot, and the body."""
     at = str(int(now))
     proof = hmac.new(token.encode(), at.encode() + b"." + body, hashlib.sha256).hexdigest()
     return f"t={at},v1={proof}"
 
 
 def _text_of(form: msgspec.Raw) -> str:
-    """Some services send JSON, others a string that contains JSON."""
+    """Return the text of a response. Some services send JSON, others a string that contains
+    JSON."""
     decoded = msgspec.json.decode(form)
     return decoded if isinstance(decoded, str) else bytes(form).decode()
 
@@ -292,7 +295,7 @@ def _text_of(form: msgspec.Raw) -> str:
 def _destination(
     node: Node, bot: User, message: Message, *, only_to_asker: bool
 ) -> ToChannel | ToPeople:
-    """The message's conversation, or its sender alone."""
+    """Return the message's conversation, or its sender alone."""
     if only_to_asker:
         return ToPeople(frozenset({message.sender_id}))
     if message.channel_id is not None:
@@ -302,9 +305,9 @@ def _destination(
 
 
 def services_web(config: Config) -> Web:
-    """The HTTP client for services: any port, at public addresses and in
+    """Return the HTTP client for services: any port, at public addresses and in
     `outgoing_webhook_networks`."""
     networks = addresses.networks(config.outgoing_webhook_networks)
-    # So that no call waits for slow services of others.
-    at_once = AT_ONCE * webhooks.MAX_PARALLEL
-    return Web(config.external_url, ports=None, networks=networks, at_once=at_once)
+    # A separate client, so that slow services don't delay other requests.
+    max_concurrent = MAX_CONCURRENT * webhooks.MAX_PARALLEL
+    return Web(config.external_url, ports=None, networks=networks, max_concurrent=max_concurrent)

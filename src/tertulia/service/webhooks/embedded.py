@@ -1,4 +1,4 @@
-"""Embedded bots: passing messages to their processes, like calls to services."""
+"""Embedded bots: passing messages to their processes, in the same way as calls to services."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -28,8 +28,8 @@ class BotCallResult(Struct, frozen=True):
 
 
 Interface = Callable[[User, str, Mapping[str, Any], str], Awaitable[BotCallResult]]
-"""Performs an API operation with its fields as the bot. The last argument is an idempotency key;
-empty if repeating is harmless."""
+"""Performs an API operation as the bot, with its fields. The last argument is an idempotency key;
+empty if repeating the operation is harmless."""
 
 
 class EmbeddedBots:
@@ -44,10 +44,10 @@ class EmbeddedBots:
             logger.warning("an embedded bot isn't available", extra={"fields": fields})
 
     async def tell(self, bot_id: int, waiting: QueuedCall) -> tuple[WebhookOutcome, str]:
-        """Have the bot handle the message after previous ones, and return the outcome. Raises
-        NotNow if it must be retried."""
+        """Have the bot handle the message after previous ones, and return the outcome. Raise NotNow
+        if it must be retried."""
         async with self.host.turn(bot_id):
-            # It may have waited: look at the current state.
+            # It may have waited, so use the current state.
             bot = self._node.state.users[bot_id]
             service = bot.bot.embedded if bot.bot else None
             if service is None:
@@ -91,7 +91,8 @@ class EmbeddedBots:
 
 
 class _RequestIds:
-    """Idempotency keys of the requests for one message: the same on a retry."""
+    """Generates the idempotency keys of the requests for one message. They are the same on a
+    retry."""
 
     def __init__(self, call_id: str) -> None:
         self._call_id = call_id

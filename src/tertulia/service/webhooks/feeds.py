@@ -30,33 +30,34 @@ from tertulia.workers import TaskUnavailable
 
 logger = logging.getLogger("tertulia.feeds")
 
-AT_ONCE: Final = 4
-"""Feeds that one node reads at the same time."""
+MAX_CONCURRENT: Final = 4
+"""The most feeds that one node reads at the same time."""
 PER_OWNER: Final = 2
-"""Of these, feeds of one owner's bots, so that slow feeds of one owner don't delay others."""
+"""The most of these that belong to one owner's bots, so that slow feeds don't delay other owners'
+feeds."""
 FETCH_SECONDS: Final = 30.0
 MAX_DOCUMENT: Final = 4 * 1024 * 1024
 """Largest feed, in bytes."""
 LEASE_SECONDS: Final = 300.0
-"""Longer than reading a feed and posting its entries takes."""
+"""The duration of a lease in seconds, longer than reading a feed and posting its entries takes."""
 ROUND_SECONDS: Final = 240.0
 MAX_POSTED: Final = 10
-"""Entries of one feed that are posted at a time."""
+"""The most entries of one feed that are posted at a time."""
 REST_SECONDS: Final = 60.0
-"""Pause before the next entries."""
+"""The pause before the next entries, in seconds."""
 OLDEST: Final = 30 * 86_400.0
-"""Older entries are not posted."""
+"""Entries that are older than this many seconds aren't posted."""
 LONGEST_PAUSE: Final = 86_400.0
-"""Pauses after failures double up to this."""
+"""Pauses after failures double up to this many seconds."""
 LONGEST_SLEEP: Final = 60.0
-"""Another node may have left something."""
+"""The longest sleep in seconds, since another node may have left something."""
 MAX_VALIDATOR: Final = 1000
 """Longest `ETag` and `Last-Modified`, in characters."""
 _JITTER: Final = (0.9, 1.1)
 
 
 def followed(state: State) -> list[int]:
-    """The IDs of active bots' feeds."""
+    """Return the IDs of active bots' feeds."""
     if state.is_closed:
         return []
     return [feed.id for feed in state.feeds if state.users[feed.bot_id].is_active]
@@ -67,7 +68,9 @@ class FeedReader:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self.tasks = FairTasks(AT_ONCE, PER_OWNER, self._owner_of, logger, "could not read a feed")
+        self.tasks = FairTasks(
+            MAX_CONCURRENT, PER_OWNER, self._owner_of, logger, "could not read a feed"
+        )
         """Running tasks, by feed ID."""
 
     async def once(self) -> float:
@@ -91,7 +94,7 @@ class FeedReader:
         )
 
     def _owner_of(self, feed_id: int) -> int:
-        """The bot's owner, or the bot; 0 if the feed is gone."""
+        """Return the bot's owner, or the bot; 0 if the feed no longer exists."""
         feed = self._node.state.feeds.get(feed_id)
         if feed is None:
             return 0
@@ -119,14 +122,14 @@ class FeedReader:
                 before, failures=failures, reason=str(trouble)[:500], failing_since=since
             )
             pause = trouble.pause(failures, interval, max(LONGEST_PAUSE, interval), LONGEST_PAUSE)
-            if after.reason != before.reason:  # The journal holds fifty lines.
+            if after.reason != before.reason:  # The journal holds 50 lines.
                 self._note(feed, "failed", after.title, reason=after.reason)
         due_at = node.clock() + pause * random.uniform(*_JITTER)  # noqa: S311 (no secret)
         await node.store.write(lambda c: feeds.finish(c, due, after, due_at))
 
     async def _told(self, feed: Feed, before: FeedStatus) -> tuple[FeedStatus, bool]:
         """Read the feed, and post new entries. Return its status, and whether all entries were
-        posted. Raises RetryLater and Refused."""
+        posted. Raise RetryLater and Refused."""
         node = self._node
         now = node.clock()
         try:
@@ -152,7 +155,7 @@ class FeedReader:
             if await self._tell(feed, document.title, entry, marks):
                 told_at = node.clock()
         is_done = len(new) <= MAX_POSTED
-        # With these headers, the server would say that nothing is new.
+        # With these headers, the server would respond that the feed hasn't changed.
         standing = FeedStatus(
             url=feed.url,
             etag=etag if is_done else "",
@@ -164,7 +167,7 @@ class FeedReader:
         return standing, is_done
 
     async def _fetched(self, feed: Feed, before: FeedStatus) -> tuple[FeedDocument, str, str]:
-        """The document, its `ETag`, and its `Last-Modified`. Raises RetryLater and
+        """Return the document, its `ETag`, and its `Last-Modified`. Raise RetryLater and
         NotModified."""
         since = {"If-None-Match": before.etag, "If-Modified-Since": before.modified}
         since = {name: value for name, value in since.items() if value}
@@ -185,7 +188,7 @@ class FeedReader:
         return document, _validator(answer, "etag"), _validator(answer, "last-modified")
 
     async def _tell(self, feed: Feed, title: str, entry: FeedEntry, marks: frozenset[str]) -> bool:
-        """Post the entry, unless that was done before. Return whether it was posted now."""
+        """Post the entry, unless it was posted before. Return whether it was posted now."""
         node = self._node
         bot = node.state.users[feed.bot_id]
         topic = names.topic_name(feed.topic or _topic(title))
@@ -226,15 +229,15 @@ class FeedReader:
 
 
 def in_order(entries: Sequence[FeedEntry]) -> list[FeedEntry]:
-    """The entries, oldest first: by their times if all have one, otherwise in reverse."""
-    found = list(reversed(entries))
-    if all(entry.at is not None for entry in found):
-        found.sort(key=lambda entry: entry.at or 0.0)
-    return found
+    """Return the entries, oldest first: by their times if all have one, otherwise in reverse."""
+    oldest_first = list(reversed(entries))
+    if all(entry.at is not None for entry in oldest_first):
+        oldest_first.sort(key=lambda entry: entry.at or 0.0)
+    return oldest_first
 
 
 def worded(entry: FeedEntry) -> str:
-    """The entry in Markdown, without mentions."""
+    """Return the entry as Markdown, without mentions."""
     url = address(entry.url)
     title = link(entry.title or (url and "…"), url)
     if entry.title:
@@ -247,7 +250,7 @@ def _topic(title: str) -> str:
 
 
 def _validator(answer: StreamedResponse, name: str) -> str:
-    """The header, if it can be sent back."""
+    """Return the header, if it can be sent back."""
     text = answer.headers.get(name, "")
     return text if text.isascii() and text.isprintable() and len(text) <= MAX_VALIDATOR else ""
 

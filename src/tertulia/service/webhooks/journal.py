@@ -1,8 +1,6 @@
-"""The recent outcomes of webhooks, for owners of bots.
-
-Lines are collected in memory and written together, so that a webhook needs no extra transaction. A
-node that is killed loses those of the last moment.
-"""
+"""The recent outcomes of webhooks, for owners of bots. Lines are collected in memory and written
+together, so that a webhook needs no extra transaction. If a node is killed, the unwritten lines are
+lost."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -16,7 +14,8 @@ from tertulia.store.store import Store
 from tertulia.store.webhooks import MAX_JOURNAL
 
 MAX_BOTS: Final = 1000
-"""Bots with unwritten lines. Beyond this, lines of the bot that waits longest are dropped."""
+"""The most bots with unwritten lines. Beyond this, the lines of the bot that has waited longest are
+dropped."""
 INTERNAL_ERROR: Final = "An internal error occurred. The server's log has the details."
 """The reason of an outcome that a bug caused."""
 
@@ -60,6 +59,6 @@ class Journal:
                 raise
 
     async def of(self, store: Store, bot_id: int) -> list[WebhookLogEntry]:
-        """The bot's journal, newest line first."""
+        """Return the bot's journal, newest line first."""
         await self.write(store)
         return await store.read(webhooks.journal, bot_id)

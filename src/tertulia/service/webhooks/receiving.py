@@ -43,21 +43,21 @@ class WebhookAddress(Struct, frozen=True, kw_only=True):
     channel: int | str | None = None
     topic: str | None = None
     people: tuple[int | str, ...] = ()
-    """Recipients of direct messages. Without channel and people, messages go to the bot's channel
-    or owner."""
+    """The recipients of direct messages. Without a channel and people, messages go to the bot's
+    channel or owner."""
     events: EventFilter = EventFilter()
 
 
 class IncomingWebhook(Struct, frozen=True, kw_only=True):
-    """A request of a service."""
+    """A request from a service."""
 
     integration: str
     address: WebhookAddress
     headers: Mapping[str, str]
-    """Names are in lowercase."""
+    """Headers, with names in lowercase."""
     body: bytes
     fields: Mapping[str, str] | None = None
-    """Fields of a form."""
+    """The fields of a form."""
     url: str = ""
 
 
@@ -72,10 +72,10 @@ class WebhookResult(Struct, frozen=True, kw_only=True):
 
 
 def integration_named(caller: Caller, name: str) -> Integration:
-    """The integration with that name. Raises Refused if it doesn't exist, and if the caller isn't
-    an incoming webhook bot."""
+    """Return the integration with that name. Raise Refused if it doesn't exist, and if the caller
+    isn't an incoming webhook bot."""
     _bot(caller)
-    from tertulia.integrations.services import INTEGRATIONS  # Importing them takes a moment.
+    from tertulia.integrations.services import INTEGRATIONS  # Imported here because that is slow.
 
     integration = INTEGRATIONS.get(name)
     if integration is None:
@@ -84,10 +84,10 @@ def integration_named(caller: Caller, name: str) -> Integration:
 
 
 async def receive(caller: Caller, arrived: IncomingWebhook) -> WebhookResult:
-    """Turn a request of a service into a message of the caller, a bot, and log it in the bot's
+    """Turn a service's request into a message of the caller, a bot, and record it in the bot's
     journal.
 
-    Raises Refused for other callers, unknown integrations, missing signatures, and messages that
+    Raise Refused for other callers, unknown integrations, missing signatures, and messages that
     can't be sent; NotJson, StrangePayload, and UnsupportedEvent.
     """
     bot = _bot(caller)
@@ -135,13 +135,15 @@ def _note(
 async def _taken(
     caller: Caller, arrived: IncomingWebhook, options: IncomingOptions, events: list[str]
 ) -> WebhookResult:
-    """The event is appended to `events` as soon as it is known."""
+    """Handle the request. The event is appended to `events` as soon as it is known."""
     integration = integration_named(caller, arrived.integration)
     payload = _payload(arrived)
     request = WebhookRequest(Part(payload), arrived.headers, arrived.body, arrived.url)
     post = _translated(integration, request, events)
     if isinstance(post, HandshakeReply):
-        return WebhookResult(handshake=post)  # Nothing is signed yet: it may contain the secret.
+        return WebhookResult(
+            handshake=post
+        )  # The request isn't verified yet, so it may contain the secret.
     _require_signed(caller, integration, request, options)
     if post is None:
         return WebhookResult()
@@ -153,7 +155,7 @@ async def _taken(
 
 
 def _payload(arrived: IncomingWebhook) -> Any:
-    """The JSON body, the JSON in a form's field `payload`, or the form."""
+    """Return the JSON body, the JSON in a form's field `payload`, or the form."""
     if arrived.fields is not None:
         packed = arrived.fields.get("payload")
         if packed is None:
@@ -204,7 +206,7 @@ def _translated(
 
 
 async def _by_templates(caller: Caller, options: IncomingOptions, payload: Any, post: Post) -> Post:
-    # Only the template may mention people.
+    # Only the template can mention people.
     text = harmless(msgspec.json.encode(payload).decode())
     owner_id = None if caller.user.bot is None else caller.user.bot.owner_id
     topic, content = await templates.rendered(
@@ -244,7 +246,7 @@ async def _send(
 
 
 def _topic(text: str) -> str:
-    """The text as a valid topic."""
+    """Return the text as a valid topic."""
     if not names.is_plain(text):
         text = "".join(filter(names.is_plain, text))
     return short(" ".join(text.split()), names.MAX_TOPIC)

@@ -1,9 +1,6 @@
-"""Jinja templates with which bots' owners turn any JSON into messages.
-
-Their authors are ordinary users, so templates run in Jinja's sandbox, in a process that is killed
-if it takes too much time or memory. Everyone shares this process, so each person has a share of its
-time.
-"""
+"""Jinja templates with which bots' owners turn any JSON into messages. Their authors are ordinary
+users, so templates run in Jinja's sandbox, in a process that is killed if it takes too much time or
+memory. All people share this process, so each person has a share of its time."""
 
 import json
 import math
@@ -25,17 +22,19 @@ from tertulia.workers import (
 MAX_TEMPLATE: Final = 4000
 """Longest template, in characters."""
 MAX_SECONDS: Final = 0.25
-"""Processor time for the templates of one message."""
+"""The most processor seconds for the templates of one message."""
 PATIENCE: Final = 5.0
-"""Seconds that a webhook waits on a busy server."""
+"""The number of seconds for which a webhook waits on a busy server."""
 MAX_RESULT: Final = 20_000
 """Longest result, in characters."""
 SHARE: Final = 0.1
-"""Share of the processor for one person's templates on one node."""
-AT_ONCE_SECONDS: Final = 3.0
-"""Burst after a pause, in processor seconds. A typical template takes a hundredth of a second."""
+"""The share of the processor for one person's templates on one node."""
+BURST_SECONDS: Final = 3.0
+"""The burst after a pause, in processor seconds. A typical template takes a hundredth of a
+second."""
 LOST_SECONDS: Final = 1.0
-"""Cost of a template that took too long, including the restart of the process."""
+"""The cost, in processor seconds, of a template that took too long, including the restart of the
+process."""
 _KNOWN: Final = 1000
 
 RENDER: Final[WorkerTask[list[str]]] = WorkerTask(
@@ -51,17 +50,17 @@ class Shares:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._whole_at: dict[int, float] = {}
-        """When each person's burst is fully available again."""
+        """The time when each person's burst is fully available again."""
 
     @contextmanager
     def spent(self, person_id: int) -> Iterator[TaskBudget]:
-        """The allowance for the body of the context; unused time is returned. Raises TooOften if
-        nothing is left."""
+        """Reserve the allowance for the body of the context, and return unused time. Raise TooOften
+        if nothing is left."""
         now = self._clock()
         if len(self._whole_at) >= _KNOWN:
-            self._whole_at = {one: at for one, at in self._whole_at.items() if at > now}
+            self._whole_at = {person_id: at for person_id, at in self._whole_at.items() if at > now}
         ahead = max(self._whole_at.get(person_id, now) - now, 0.0) + MAX_SECONDS / SHARE
-        if (wait := ahead - AT_ONCE_SECONDS / SHARE) > 0:
+        if (wait := ahead - BURST_SECONDS / SHARE) > 0:
             seconds = max(1, math.ceil(wait))
             raise TooOften(
                 seconds,
@@ -83,7 +82,7 @@ class Shares:
 
 
 async def rendered(shares: Shares, person_id: int, templates: list[str], payload: str) -> list[str]:
-    """Render a person's templates with a JSON text. Raises Refused with the reason if a template is
+    """Render a person's templates with a JSON text. Raise Refused with the reason if a template is
     invalid or takes too long, TooOften if the person's share is used up, and Unavailable if too
     many are waiting."""
     return await _done(shares, person_id, templates, payload)
@@ -120,7 +119,7 @@ def render_templates(templates: list[str], payload: str, longest: int) -> list[s
     if the text is empty.
 
     The fields of an object are variables, and `payload` is all of it. Missing values are empty.
-    Raises jinja2.TemplateError, and what templates can raise.
+    Raise jinja2.TemplateError, and what templates can raise.
     """
     from jinja2 import ChainableUndefined
     from jinja2.sandbox import ImmutableSandboxedEnvironment

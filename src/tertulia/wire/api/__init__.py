@@ -1,2 +1,2 @@
-"""The interface: its table of endpoints, their parameters and answers, and the JSON shape of every
-noun and event."""
+"""The API: its table of endpoints, their parameters and responses, and the JSON objects and events
+of every noun."""

@@ -1,23 +1,21 @@
 """Access keys of devices, programs, and agents. Changes to them don't create events."""
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from msgspec import Struct
 
 from tertulia.domain.accounts import access_keys
 from tertulia.domain.accounts.access_keys import NewKey
 from tertulia.domain.accounts.users import require_person
-from tertulia.model import changes
 from tertulia.model.access_keys import AccessKey, KeyAccess
 from tertulia.model.errors import Refused
-from tertulia.wire.api.projection import Projections, unseen
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.parameters import Doc, Int, IntPath
 from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class KeyObject(Struct, kw_only=True):
-    """A key with which a device or a program acts for you."""
+    """A key that a device or a program uses to act for you."""
 
     key_id: int
     name: str
@@ -49,13 +47,13 @@ class KeysResponse(ApiResponse, kw_only=True):
 async def get_keys(call: Call) -> KeysResponse:
     """Get the keys of your devices, programs, and agents. The keys themselves aren't stored. This
     endpoint is a Tertulia extension."""
-    return KeysResponse(keys=[_key_object(key) for key in call.consider(access_keys.listed)])
+    return KeysResponse(keys=[_key_object(key) for key in call.consider(access_keys.list_keys)])
 
 
 async def get_user_keys(call: Call, user_id: IntPath) -> KeysResponse:
     """Get the keys of a user. Requires the user or an administrator. This endpoint is a Tertulia
     extension."""
-    keys = call.consider(access_keys.listed, user_id)
+    keys = call.consider(access_keys.list_keys, user_id)
     return KeysResponse(keys=[_key_object(key) for key in keys])
 
 
@@ -103,7 +101,7 @@ async def create_key(
     ] = None,
     mcp_only: Annotated[bool, Doc("Whether it is an agent's: accepted only at `/mcp`.")] = False,
 ) -> NewKeyResponse:
-    """Create a key with which a device or a program can act for you. This endpoint is a Tertulia
+    """Create a key that a device or a program can use to act for you. This endpoint is a Tertulia
     extension."""
     require_person(call.user)
     if mcp_only:
@@ -131,7 +129,7 @@ async def end_key(call: Call, key_id: IntPath) -> None:
     await call.submit(access_keys.end, key_id)
 
 
-# Agents: the same keys as programs show them that know only agents
+# Agents: the same keys, for older programs that know only agents
 
 
 class AgentObject(Struct, kw_only=True):
@@ -162,13 +160,13 @@ class AgentsResponse(ApiResponse, kw_only=True):
 
 async def get_agents(call: Call) -> AgentsResponse:
     """Get the agents that can act for you. This endpoint is a Tertulia extension."""
-    return _response(call.consider(access_keys.listed))
+    return _response(call.consider(access_keys.list_keys))
 
 
 async def get_user_agents(call: Call, user_id: IntPath) -> AgentsResponse:
     """Get the agents that can act for a user. Requires the user or an administrator. This endpoint
     is a Tertulia extension."""
-    return _response(call.consider(access_keys.listed, user_id))
+    return _response(call.consider(access_keys.list_keys, user_id))
 
 
 def _response(keys: list[AccessKey]) -> AgentsResponse:
@@ -237,10 +235,3 @@ async def end_agent(call: Call, agent_id: IntPath) -> None:
     """Revoke an agent's key. Requires its owner or an administrator. This endpoint is a Tertulia
     extension."""
     await call.submit(access_keys.end, agent_id)
-
-
-PROJECTIONS: Final[Projections] = (
-    unseen(changes.AccessKeyMade),
-    unseen(changes.AccessKeyUsed),
-    unseen(changes.AccessKeysEnded),
-)

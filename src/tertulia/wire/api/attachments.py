@@ -196,7 +196,7 @@ async def upload_file(call: Call) -> UploadedFileResponse:
     try:
         attachment = await store_upload(call.node, call.user.id, call.file)
     except Refused:
-        with contextlib.suppress(FilesUnavailable):  # A job deletes it later.
+        with contextlib.suppress(FilesUnavailable):  # If this fails, a job deletes it later.
             await call.node.uploads.forget(call.file.arriving.key)
         raise
     return uploaded_file(attachment)
@@ -274,7 +274,7 @@ def _quota(room: StorageUse) -> UploadQuotaResponse:
 
 
 class FileFactsResponse(ApiResponse, kw_only=True):
-    """Those of the files that exist and that the caller can open."""
+    """The files that exist and that the caller can open."""
 
     files: list[FileFacts]
 

@@ -24,7 +24,7 @@ TICKET: Final = "audit log"
 
 
 class OriginObject(Struct, kw_only=True):
-    """Where something was done from."""
+    """The client and network that an action came from."""
 
     way: Annotated[
         Way,
@@ -35,7 +35,7 @@ class OriginObject(Struct, kw_only=True):
             " server's operator; `server`: the server itself."
         ),
     ]
-    address: Annotated[str, Doc("The IP address or, of records with a `count`, the network.")]
+    address: Annotated[str, Doc("The IP address, or the network in records with a `count`.")]
     agent: Annotated[str, Doc("The User-Agent header, or the operator's account on the machine.")]
     session_id: int | None
     key_id: Annotated[int | None, Doc("The access key.")]
@@ -43,27 +43,28 @@ class OriginObject(Struct, kw_only=True):
 
 
 class AuditRecordObject(Struct, kw_only=True):
-    """Something that was done."""
+    """An action in the audit log."""
 
     id: Annotated[int, Doc("Later records have larger IDs.")]
     timestamp: Annotated[float, Doc("UNIX seconds.")]
-    kind: Annotated[str, Doc("What was done, such as `role_changed`.")]
+    kind: Annotated[str, Doc("The action, such as `role_changed`.")]
     actor_id: Annotated[
         int | None,
         Doc(
-            "The account that did it. Null for the server, and for people who aren't signed in. The"
-            " operator's commands act as an owner; see `origin`."
+            "The account that acted. Null for the server, and for people who aren't signed in."
+            " The operator's commands act as an owner; see `origin`."
         ),
     ]
     user_id: Annotated[
-        int | None, Doc("The account that it was done to. Null for none and for several.")
+        int | None, Doc("The account that the action affects. Null for none or several.")
     ]
     origin: OriginObject
     details: Annotated[
         dict[str, Any],
         Doc(
-            "More, depending on the kind. `changes` has the old and the new value of each setting"
-            " by name; `count`: number of similar events that weren't recorded individually."
+            "Additional data, which depends on the kind. `changes` has the old and the new value"
+            " of each setting by name, and `count` the number of similar events that weren't"
+            " recorded individually."
         ),
     ]
 
@@ -99,7 +100,7 @@ def _details(record: AuditRecord) -> dict[str, Any]:
 
 
 class AuditFilter(Struct, frozen=True, omit_defaults=True):
-    """Which records to return."""
+    """Conditions for the records to return."""
 
     before: int | None = None
     actor_id: int | None = None

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from tertulia.model.errors import NotPermitted, Refused
+from tertulia.model.errors import OnlyForBots, Refused
 from tertulia.store import bots
 from tertulia.store.bots import StorageChanged
 from tertulia.store.database import Connection
@@ -13,9 +13,9 @@ from tertulia.wire.http.parameters import Doc
 from tertulia.wire.http.routing import ApiResponse, Call
 
 MAX_CHARACTERS: Final = 10_000_000
-"""Of all keys and values of one bot."""
+"""The most characters of one bot's keys and values."""
 MAX_VALUES: Final = 100_000
-"""Values of one bot."""
+"""The most values of one bot."""
 
 _Keys = Annotated[
     Annotated[list[str], Meta(max_length=MAX_VALUES)] | None, Doc("All keys by default.")
@@ -64,7 +64,7 @@ async def remove_storage(call: Call, keys: _Keys = None) -> None:
 
 def _require_bot(call: Call) -> None:
     if not call.user.is_bot:
-        raise NotPermitted("Only bots can store values here.")
+        raise OnlyForBots("Only bots can store values here.")
 
 
 def _require_all(keys: list[str] | None, values: dict[str, str]) -> None:

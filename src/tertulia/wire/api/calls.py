@@ -1,4 +1,4 @@
-"""Calls at the providers that the operator set up."""
+"""Calls at the providers that the operator configured."""
 
 import logging
 from collections.abc import Callable, Coroutine
@@ -60,7 +60,7 @@ async def create_hosted_call(call: Call, voice_only: bool = False) -> CallLinkRe
 async def create_nextcloud_call(
     call: Call, room_name: Annotated[str, Doc("The conversation's name in Nextcloud Talk.")]
 ) -> CallLinkResponse:
-    """Create a conversation in Nextcloud Talk that anyone can join who has its link."""
+    """Create a conversation in Nextcloud Talk. Anyone with its link can join."""
     node = call.node
     if not nextcloud.is_offered(node.config):
         raise Refused("Nextcloud Talk isn't set up on this server.")
@@ -96,7 +96,7 @@ async def create_zoom_call(
         if for_all:
             logger.warning("Zoom refuses zoom_client_id, zoom_client_secret, and zoom_account_id")
             raise Refused(
-                "Zoom refuses this server. Ask its operator to check the setup."
+                "Zoom rejected this server's credentials. Ask its operator to check the setup."
             ) from None
         await call.submit(call_accounts.disconnect)
         raise ZoomNotConnected from None
@@ -130,13 +130,14 @@ CALLS_SECONDS: Final = 300.0
 
 
 def _require_often_enough(call: Call) -> None:
-    """Raise TooOften for people who create calls at other servers too often."""
+    """Raise TooOften for people who create too many calls on other servers."""
     limiter = call.node.limits.limiters.limiter("calls", CALLS, CALLS_SECONDS)
     limiter.require(call.user.id)
 
 
 async def _answer(name: str, answer: Coroutine[Any, Any, Any]) -> Any:
-    """Return what another server answers. Raises Refused if it doesn't."""
+    """Return the response of another server. Raise Refused if it doesn't respond or reports an
+    error."""
     try:
         return await answer
     except NotFetched as error:
@@ -145,7 +146,7 @@ async def _answer(name: str, answer: Coroutine[Any, Any, Any]) -> Any:
 
 
 class HasZoomTokenEvent(Event, kw_only=True, tag="has_zoom_token"):
-    """Whether your account at Zoom is connected."""
+    """Whether your Zoom account is connected."""
 
     value: bool
 

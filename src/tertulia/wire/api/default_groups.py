@@ -26,7 +26,7 @@ class DefaultChannelGroupObject(Struct, kw_only=True):
 
 
 def default_group_objects(state: State) -> list[DefaultChannelGroupObject]:
-    """All default channel groups, by ID."""
+    """Return all default channel groups, by ID."""
     groups = sorted(state.default_channel_groups, key=lambda group: group.id)
     return convert(groups, list[DefaultChannelGroupObject], from_attributes=True)
 
@@ -63,7 +63,7 @@ async def change_default_group(
     call: Caller, group_id: IntPath, op: Literal["add", "remove"], stream_names: list[str]
 ) -> None:
     """Add channels to a default channel group, or remove them. Requires an administrator."""
-    verb = default_groups.add if op == "add" else default_groups.remove_channels
+    verb = default_groups.add_channels if op == "add" else default_groups.remove_channels
     await call.submit(verb, group_id, stream_names)
 
 

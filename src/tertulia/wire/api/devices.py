@@ -5,13 +5,14 @@ from typing import Annotated, Final, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain.accounts import devices, pushes
+from tertulia.domain.accounts import devices, phones, pushes
+from tertulia.domain.accounts.phones import NewPushKey, NewPushToken
 from tertulia.domain.accounts.pushes import NewSubscription
 from tertulia.model import changes
-from tertulia.model.devices import PushService, PushSubscription
-from tertulia.model.errors import Refused
+from tertulia.model.devices import PhonePush, PushService, PushSubscription
+from tertulia.model.errors import PushBouncerMissing, Refused
 from tertulia.service.notifications.push import may_be_plain
-from tertulia.service.notifications.push_sender import send_test_push
+from tertulia.service.notifications.push_sender import send_test_push, send_test_to_phones
 from tertulia.store.pushes import statuses
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projections, to_owner, unseen
@@ -21,14 +22,23 @@ from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class DeviceObject(Struct, kw_only=True):
-    """A device's registration for encrypted push notifications. All fields are null, because this
-    server doesn't send them."""
+    """A device's registration for encrypted push notifications."""
 
     push_key_id: int | None = None
-    push_token_id: str | None = None
-    pending_push_token_id: str | None = None
+    push_token_id: Annotated[
+        str | None, Doc("The token that the push bouncer accepted, if any.")
+    ] = None
+    pending_push_token_id: Annotated[
+        str | None, Doc("A newer token that the push bouncer hasn't accepted.")
+    ] = None
     push_token_last_updated_timestamp: int | None = None
-    push_registration_error_code: str | None = None
+    push_registration_error_code: Annotated[
+        str | None,
+        Doc(
+            "Why the push bouncer refused the pending token: `INVALID_BOUNCER_PUBLIC_KEY`,"
+            " `INVALID_ENCRYPTED_PUSH_REGISTRATION`, or `REQUEST_EXPIRED`."
+        ),
+    ] = None
 
 
 class DeviceAddEvent(Event, kw_only=True, tag="device"):
@@ -38,11 +48,46 @@ class DeviceAddEvent(Event, kw_only=True, tag="device"):
     device_id: int
 
 
+class DeviceUpdateEvent(Event, kw_only=True, tag="device"):
+    """A device's registration for push notifications changed. Fields that didn't change are
+    missing."""
+
+    op: str = "update"
+    device_id: int
+    push_key_id: int | UnsetType | None = UNSET
+    push_token_id: str | UnsetType | None = UNSET
+    pending_push_token_id: str | UnsetType | None = UNSET
+    push_token_last_updated_timestamp: int | UnsetType | None = UNSET
+    push_registration_error_code: str | UnsetType | None = UNSET
+
+
 class DeviceRemoveEvent(Event, kw_only=True, tag="device"):
     """A device was removed."""
 
     op: str = "remove"
     device_id: int
+
+
+def _device_object(push: PhonePush | None) -> DeviceObject:
+    if push is None:
+        return DeviceObject()
+    return DeviceObject(
+        push_key_id=push.key_id,
+        push_token_id=push.token_id,
+        pending_push_token_id=push.pending_token_id,
+        push_token_last_updated_timestamp=push.token_given_at,
+        push_registration_error_code=push.error,
+    )
+
+
+def _updated(change: changes.DeviceChanged) -> DeviceUpdateEvent:
+    before, after = _device_object(change.before), _device_object(change.device.push)
+    changed = {
+        name: getattr(after, name)
+        for name in DeviceObject.__struct_fields__
+        if getattr(after, name) != getattr(before, name)
+    }
+    return DeviceUpdateEvent(device_id=change.device.id, **changed)
 
 
 async def add_apns_token(
@@ -84,7 +129,7 @@ class NewDeviceResponse(ApiResponse, kw_only=True):
 
 
 async def register_device(call: Call) -> NewDeviceResponse:
-    """Register another device that you use."""
+    """Register another one of your devices."""
     return NewDeviceResponse(device_id=await call.submit(devices.register))
 
 
@@ -96,15 +141,50 @@ async def remove_device(call: Call, device_id: Int) -> None:
 async def register_push(
     call: Call,
     device_id: Int,
-    push_key_id: Int | None = None,
-    push_key: str | None = None,
-    token_kind: Literal["fcm", "apns"] | None = None,
-    token_id: str | None = None,
+    push_key_id: Annotated[
+        Int | None, Doc("Your ID for the key, from 0 to 4294967295. Requires `push_key`.")
+    ] = None,
+    push_key: Annotated[
+        str | None,
+        Doc("In base64: the byte `0x31`, and a key of 32 bytes for libsodium's secretbox."),
+    ] = None,
+    token_kind: Annotated[
+        Literal["fcm", "apns"] | None,
+        Doc("Requires `token_id`, `bouncer_public_key`, and `encrypted_push_registration`."),
+    ] = None,
+    token_id: Annotated[
+        str | None, Doc("In base64: the first 8 bytes of the token's SHA-256 hash.")
+    ] = None,
     bouncer_public_key: str | None = None,
-    encrypted_push_registration: str | None = None,
+    encrypted_push_registration: Annotated[
+        str | None, Doc("The token, encrypted with `bouncer_public_key`. At most 10000 characters.")
+    ] = None,
 ) -> None:
-    """Register a device for encrypted push notifications."""
-    call.consider(devices.require_push, device_id)
+    """Register a device for encrypted push notifications, or replace its key or its token. Later,
+    a `device` event says whether the push bouncer accepted the token."""
+    if not call.node.config.push_bouncer_url:
+        call.consider(devices.get_device, device_id)
+        raise PushBouncerMissing()
+    key = token = None
+    if push_key_id is not None or push_key is not None:
+        if push_key_id is None or push_key is None:
+            raise Refused("Send push_key_id and push_key together.")
+        key = NewPushKey(push_key_id, push_key)
+    of_token = token_kind, token_id, bouncer_public_key, encrypted_push_registration
+    if any(value is not None for value in of_token):
+        if token_kind is None or token_id is None:
+            raise Refused(_INCOMPLETE_TOKEN)
+        if bouncer_public_key is None or encrypted_push_registration is None:
+            raise Refused(_INCOMPLETE_TOKEN)
+        token = NewPushToken(
+            PushService(token_kind), token_id, bouncer_public_key, encrypted_push_registration
+        )
+    await call.submit(phones.register, device_id, key, token)
+
+
+_INCOMPLETE_TOKEN: Final = (
+    "Send token_kind, token_id, bouncer_public_key, and encrypted_push_registration together."  # noqa: S105 (a message)
+)
 
 
 async def test_encrypted_notification(
@@ -112,7 +192,13 @@ async def test_encrypted_notification(
     device_id: Annotated[Int | None, Doc("By default, all of your devices.")] = None,  # noqa: PT028
 ) -> None:
     """Send an encrypted test notification to your devices."""
-    call.consider(devices.require_push, device_id)
+    if not call.node.config.push_bouncer_url:
+        if device_id is not None:
+            call.consider(devices.get_device, device_id)
+        raise PushBouncerMissing()
+    await send_test_to_phones(
+        call.node, call.user, call.consider(phones.list_registered, device_id)
+    )
 
 
 class PushSubscriptionObject(Struct, kw_only=True):
@@ -120,7 +206,7 @@ class PushSubscriptionObject(Struct, kw_only=True):
 
     id: int
     name: str
-    service: Annotated[str, Doc("The push service's host.")]
+    service: Annotated[str, Doc("The push service's host; empty for Zulip's mobile apps.")]
     created_at: int
     last_pushed_at: Annotated[int | None, Doc("Null if nothing was sent yet.")]
     paused_until: Annotated[
@@ -145,7 +231,7 @@ class PushSubscriptionsResponse(ApiResponse, kw_only=True):
 async def get_push_subscriptions(call: Call) -> PushSubscriptionsResponse:
     """Get your push subscriptions and the key to subscribe with. This endpoint is a Tertulia
     extension."""
-    subscriptions = call.consider(pushes.listed)
+    subscriptions = call.consider(pushes.list_subscriptions)
     by_id = await call.node.store.read(
         statuses, [subscription.id for subscription in subscriptions]
     )
@@ -219,7 +305,7 @@ async def revise_push_subscription(
     ] = UNSET,
 ) -> PushSubscriptionResponse:
     """Rename or pause a push subscription. This endpoint is a Tertulia extension."""
-    subscription = await call.submit(pushes.revise, subscription_id, name, paused_until)
+    subscription = await call.submit(pushes.update, subscription_id, name, paused_until)
     return PushSubscriptionResponse(subscription=_object(call, subscription))
 
 
@@ -231,9 +317,9 @@ async def remove_push_subscription(call: Call, subscription_id: IntPath) -> None
 async def test_push_subscription(call: Call, subscription_id: IntPath) -> None:
     """Send a test notification. If the push service refuses it, the error has its reason. This
     endpoint is a Tertulia extension."""
-    if not call.node.config.web_push:
+    subscription = call.consider(pushes.get_subscription, subscription_id)
+    if subscription.device_id is None and not call.node.config.web_push:
         raise Refused("Push notifications aren't set up on this server.")
-    subscription = call.consider(pushes.found, subscription_id)
     await send_test_push(call.node, call.user, subscription)
 
 
@@ -246,7 +332,7 @@ class PushSubscriptionsEvent(Event, kw_only=True, tag="push_subscriptions"):
 SECTIONS: Final[Sections] = {
     ("device",): lambda context: {
         "devices": {
-            str(device.id): DeviceObject()
+            str(device.id): _device_object(device.push)
             for device in context.state.devices.of_user[context.viewer_id]
         }
     }
@@ -255,6 +341,7 @@ SECTIONS: Final[Sections] = {
 
 PROJECTIONS: Final[Projections] = (
     to_owner(changes.DeviceAdded, lambda _, change: DeviceAddEvent(device_id=change.device.id)),
+    to_owner(changes.DeviceChanged, lambda _, change: _updated(change)),
     to_owner(
         changes.DeviceRemoved, lambda _, change: DeviceRemoveEvent(device_id=change.device_id)
     ),

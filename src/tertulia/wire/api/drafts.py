@@ -133,7 +133,7 @@ class DraftsResponse(ApiResponse, kw_only=True):
 
 async def get_drafts(call: Call) -> DraftsResponse:
     """Get your drafts."""
-    listed = [draft_object(draft) for draft in call.consider(verbs.listed)]
+    listed = [draft_object(draft) for draft in call.consider(verbs.list_drafts)]
     return DraftsResponse(count=len(listed), drafts=listed)
 
 
@@ -206,7 +206,9 @@ async def delete_snippet(call: Call, saved_snippet_id: IntPath) -> None:
 
 SECTIONS: Final[Sections] = {
     ("drafts",): lambda context: {
-        "drafts": [draft_object(draft) for draft in verbs.of_user(context.state, context.viewer_id)]
+        "drafts": [
+            draft_object(draft) for draft in verbs.drafts_of(context.state, context.viewer_id)
+        ]
     },
     ("saved_snippets",): lambda context: {
         "saved_snippets": [

@@ -52,7 +52,7 @@ class CustomEmojiObject(Struct, kw_only=True):
 
 
 def emoji_address(state: State, file: str) -> str:
-    """The URL of an emoji's image, relative to the organization's URL."""
+    """Return the URL of an emoji's image, relative to the organization's URL."""
     return custom_address(state.realm.id, file)
 
 
@@ -68,7 +68,7 @@ def custom_emoji_object(state: State, emoji: CustomEmoji) -> CustomEmojiObject:
 
 
 def custom_emoji(state: State) -> dict[str, CustomEmojiObject]:
-    """All custom emoji by ID, including deactivated ones."""
+    """Return all custom emoji by ID, including deactivated ones."""
     return {
         str(emoji.id): custom_emoji_object(state, emoji)
         for emoji in sorted(state.custom_emoji, key=lambda emoji: emoji.id)
@@ -104,7 +104,8 @@ class EmojiUpdateOneEvent(Event, kw_only=True, tag="realm_emoji"):
 
 
 def _emoji_changed(of: type[C], event: Callable[[State, C], Event]) -> Projection[C]:
-    """Send the changed emoji to clients with the capability for it, and all emoji to others."""
+    """Send the changed emoji to clients with the capability for it, and all custom emoji to
+    others."""
     return projected(
         of,
         lambda _, __, viewer: viewer.registration.capabilities.individual_emoji_changes,
@@ -128,8 +129,9 @@ async def get_custom_emoji(call: Call) -> CustomEmojiResponse:
 
 
 async def add_custom_emoji(call: Call, emoji_name: TextPath) -> None:
-    """Add a custom emoji. Upload its image as the request's only file."""
-    name = emoji_name
+    """Add a custom emoji. Upload its image as the request's only file. In its name, spaces become
+    underscores, and letters lowercase."""
+    name = emoji_name.strip().replace(" ", "_").lower()
     call.consider(emoji.check_new, name)
     await add_emoji(call, name, sent_picture(call, MAX_EMOJI_MIB))
 

@@ -1,4 +1,4 @@
-"""Encode entries and transient events as the events of each queue."""
+"""Encoding entries and transient events as the events of each queue."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
@@ -18,29 +18,29 @@ from tertulia.state.state import State
 from tertulia.wire.api.bots.objects import hidden
 from tertulia.wire.api.events import Event, HeartbeatEvent, with_id
 from tertulia.wire.api.events import encoded as encoded_event
-from tertulia.wire.api.known_things import KnownThings, gained_by
+from tertulia.wire.api.known_objects import KnownObjects, gained_by
 from tertulia.wire.api.organization.objects import server_methods
 from tertulia.wire.api.projection import Grouping, Projection, ProjectionContext, Viewer, unseen
 
 _UNSEEN: Projection[Any] = unseen(Change)
 _MANY: Final = 32
-"""From this many queues on, it's worth finding the users of the most common view group."""
+"""The number of queues from which finding the users of the most common view group pays off."""
 
 
 class TransientViews(ABC):
-    """How transient events are presented."""
+    """How transient events are shown to viewers."""
 
     @abstractmethod
     def audience(self, state: State, transient: Transient) -> Collection[int] | None:
-        """The users that the event may concern, or None for everyone."""
+        """Return the users that the event may concern, or None for everyone."""
 
     @abstractmethod
     def event(self, state: State, transient: Transient, viewer: Viewer, host: str) -> Event | None:
-        """The event for this viewer, if any."""
+        """Return the event for this viewer, or None."""
 
 
 class EventEncoder:
-    """The API's part of delivery: see `tertulia.delivery.encoder.Encoder`."""
+    """The API's part of event delivery: see `tertulia.delivery.encoder.Encoder`."""
 
     def __init__(
         self,
@@ -51,8 +51,8 @@ class EventEncoder:
         is_reached: Callable[[Reach, Event], bool],
         unsealed: Callable[[str], str],
     ) -> None:
-        """`is_reached` tells whether a limited access key gets an event. `unsealed` decrypts what
-        only accounts themselves get, not their access keys."""
+        """`is_reached` says whether a limited access key gets an event. `unsealed` decrypts values
+        for accounts themselves, but not for their access keys."""
         self._state = state
         self._host = config.address_host
         self._server_methods = server_methods(config)
@@ -60,7 +60,7 @@ class EventEncoder:
         self._transients = transients
         self._is_reached = is_reached
         self._unsealed = unsealed
-        self._known_things = KnownThings()
+        self._known_objects = KnownObjects()
         self.encoded = 0
         """The number of encoded events; tests check that queues share them."""
 
@@ -112,7 +112,7 @@ class EventEncoder:
         if viewer is None:
             return ()
         grouping: Grouping = cached.grouping
-        # Queues of an access key have a registration of their own, and so views of their own.
+        # Queues of an access key have their own registration, and so their own views.
         group = grouping.of(viewer.user, queue)
         if group is None:
             return self._viewed(cached, viewer)
@@ -141,9 +141,9 @@ class EventEncoder:
         view = projection.view(context, change, viewer)
         if view is None:
             queue_id, seq = viewer.queue.id, cached.entry.seq
-            if self._known_things.concerns(queue_id, change, is_late=seq < state.seq):
+            if self._known_objects.concerns(queue_id, change, is_late=seq < state.seq):
                 gained = gained_by(state, change, viewer.user)
-                self._known_things.sent(queue_id, seq, gained, ())
+                self._known_objects.sent(queue_id, seq, gained, ())
             return ()
         reach = viewer.user.reach
         if reach is not None:
@@ -154,10 +154,10 @@ class EventEncoder:
             self.encoded += len(encoded)
             cached.size += sum(len(body) for _, body in encoded)
         queue_id, seq = viewer.queue.id, cached.entry.seq
-        if self._known_things.concerns(queue_id, change, is_late=seq < state.seq):
+        if self._known_objects.concerns(queue_id, change, is_late=seq < state.seq):
             gained = gained_by(state, change, viewer.user)
             events = list(projection.events(context, change, view))
-            sent = self._known_things.sent(queue_id, seq, gained, events)
+            sent = self._known_objects.sent(queue_id, seq, gained, events)
             encoded = [
                 value if event is kept else encoded_event(kept, numbering, seq, index)
                 for index, (value, event, kept) in enumerate(
@@ -208,7 +208,8 @@ class EventEncoder:
 
 
 def _viewer(state: State, queue: QueueRecord) -> Viewer | None:
-    """Return who sees the queue's events now; None if its user or its access key lost access."""
+    """Return the viewer of the queue's events; None if its user or its access key has lost
+    access."""
     user = state.users.get(queue.user_id)
     if user is None or not user.is_active:
         return None

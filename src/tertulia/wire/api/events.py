@@ -15,7 +15,7 @@ class Event(Struct, kw_only=True, tag_field="type"):
 
 
 class HeartbeatEvent(Event, kw_only=True, tag="heartbeat"):
-    """Nothing happened; the connection is alive."""
+    """A heartbeat: nothing happened, but the connection is alive."""
 
 
 class EncodedEvent(NamedTuple):
@@ -26,7 +26,7 @@ class EncodedEvent(NamedTuple):
 
 
 def with_id(event: Event, event_id: int) -> bytes:
-    """Return the event as JSON that begins with its ID."""
+    """Return the event as JSON, with its ID first."""
     return b'{"id":%d,' % event_id + _encoder.encode(event)[1:]
 
 
@@ -39,5 +39,5 @@ def encoded(event: Event, numbering: Numbering, seq: int, index: int) -> Encoded
 
 FEATURE_LEVEL: Final = 496
 SERVICE_VERSION: Final = "12.0"
-"""The Zulip release with the same API. Clients refuse versions older than they support."""
+"""The Zulip release with the same API. Clients refuse releases that are too old for them."""
 MERGE_BASE: Final = SERVICE_VERSION

@@ -1,5 +1,7 @@
-"""Exports of people's data. Changes to them don't create events: `realm_exports` declares those of
-the organization's exports."""
+"""Exports of people's data.
+
+Changes to them don't create events. Those of the organization's exports are in `realm_exports`.
+"""
 
 from datetime import UTC, datetime
 from typing import Annotated, Final
@@ -29,8 +31,8 @@ class DataExportObject(Struct, kw_only=True):
 
     id: int
     requested_at: int
-    pending: Annotated[bool, Doc("Whether it's being made.")]
-    finished_at: Annotated[int | None, Doc("When its file was complete.")]
+    pending: Annotated[bool, Doc("Whether the server is still creating it.")]
+    finished_at: Annotated[int | None, Doc("When the file was completed.")]
     failed_at: int | None
     failure_reason: Annotated[str, Doc("A sentence; empty unless it failed.")]
     deleted_at: int | None
@@ -59,9 +61,9 @@ class DataExportResponse(ApiResponse, kw_only=True):
 
 
 async def request_data_export(call: Call) -> DataExportResponse:
-    """Export all your data as a ZIP file. Once a day.
+    """Export all your data as a ZIP file, at most once a day.
 
-    The server makes it in the background, and the notification bot messages you when it's ready.
+    The server creates it in the background, and the notification bot messages you when it's ready.
     This endpoint is a Tertulia extension.
     """
     sign_in.require_confirmed(call)
@@ -76,7 +78,7 @@ class DataExportsResponse(ApiResponse, kw_only=True):
 
 async def get_data_exports(call: Call) -> DataExportsResponse:
     """Get the exports of your data. This endpoint is a Tertulia extension."""
-    exports = call.consider(data_exports.own_exports)
+    exports = call.consider(data_exports.list_own)
     return DataExportsResponse(data_exports=[_object(export) for export in exports])
 
 
@@ -90,14 +92,14 @@ class DataExportUrlResponse(ApiResponse, kw_only=True):
 async def get_data_export_url(call: Call, export_id: IntPath) -> DataExportUrlResponse:
     """Get a URL for downloading an export of your data. This endpoint is a Tertulia extension."""
     sign_in.require_confirmed(call)
-    export = call.consider(data_exports.own_export, export_id)
+    export = call.consider(data_exports.get_own, export_id)
     if not export.path:
         raise Refused("This export has no file. It isn't finished, or it was deleted.")
     return DataExportUrlResponse(url=export_url(call.node, export, URL_SECONDS))
 
 
 def export_url(node: HttpNode, export: DataExport, seconds: int) -> str:
-    """A relative URL that downloads the export for that long."""
+    """Return a relative URL that downloads the export for this number of seconds."""
     ticket = node.vault.ticket(TICKET, str(export.id), int(node.clock()) + seconds)
     return f"{links.EXPORT}{ticket}/{file_name(export)}"
 

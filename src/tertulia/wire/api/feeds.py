@@ -29,8 +29,8 @@ class FeedObject(Struct, kw_only=True):
     next_read: Annotated[
         float | None, Doc("When the feed is read next; null for as soon as possible.")
     ]
-    failures: Annotated[int, Doc("How often in a row reading the feed failed.")]
-    reason: Annotated[str, Doc("Why it failed the last time.")]
+    failures: Annotated[int, Doc("The number of failed readings in a row.")]
+    reason: Annotated[str, Doc("The reason of the last failure.")]
 
 
 class FeedsResponse(ApiResponse, kw_only=True):
@@ -42,7 +42,7 @@ class FeedsResponse(ApiResponse, kw_only=True):
 async def get_feeds(call: Call, bot_id: IntPath) -> FeedsResponse:
     """Get the feeds that a bot follows. Requires the bot's owner or an administrator. This endpoint
     is a Tertulia extension."""
-    return FeedsResponse(feeds=await _objects(call, call.consider(feeds.listed, bot_id)))
+    return FeedsResponse(feeds=await _objects(call, call.consider(feeds.list_feeds, bot_id)))
 
 
 async def _objects(call: Call, listed: list[Feed]) -> list[FeedObject]:
@@ -118,7 +118,7 @@ async def update_feed(
 
 
 async def remove_feed(call: Call, bot_id: IntPath, feed_id: IntPath) -> None:
-    """Make a bot stop following a feed. Requires the bot's owner or an administrator. This endpoint
+    """Stop a bot from following a feed. Requires the bot's owner or an administrator. This endpoint
     is a Tertulia extension."""
     await call.submit(feeds.remove, bot_id, feed_id)
 

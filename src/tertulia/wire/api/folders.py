@@ -111,7 +111,8 @@ async def update_channel_folder(
     description: str | UnsetType = UNSET,
     is_archived: bool | UnsetType = UNSET,
 ) -> None:
-    """Change, archive, or unarchive a channel folder. What you don't send stays the same."""
+    """Change, archive, or unarchive a channel folder. Parameters that you don't send stay the
+    same."""
     edit = FolderEdit(name=name, description=description, is_archived=is_archived)
     await call.prepare(description)
     await call.submit(folders.change, channel_folder_id, edit, call.render)

@@ -47,19 +47,20 @@ def _mark(match: re.Match[str]) -> str:
 
 
 MAX_WORDS: Final = 50
-"""Highlight only this many words of a search: more don't make a page easier to read."""
+"""The most highlighted words of a search: more don't make a page easier to read."""
 PAGE_WORK: Final = 10_000_000
-"""The limit of work per page: the number of ASCII characters times phrases, or a twentieth of it in
+"""The most work per page: the number of ASCII characters times phrases, or a twentieth of it in
 other alphabets. Messages beyond it aren't highlighted."""
 STEP_WORK: Final = 200_000
-"""The limit of work per turn of the event loop: about 10 ms."""
+"""The most work per turn of the event loop: about 10 ms."""
 _OTHER_ALPHABETS: Final = 20
-"""How many times slower characters outside ASCII are: they can have several forms, or be words by
-themselves."""
+"""The factor by which characters outside ASCII are slower: they can have several forms, or be words
+by themselves."""
 
 
 class Highlighter:
-    """Highlights the search terms of a narrow in the messages of a page. True if there are any."""
+    """Highlights the search terms of a narrow in the messages of a page. True if the narrow has
+    any."""
 
     def __init__(self, terms: Iterable[Term]) -> None:
         phrases, words = list[Phrase](), 0
@@ -144,7 +145,7 @@ def marked(text: str, phrases: Sequence[Phrase]) -> str:
 
 
 def _seen(piece: str) -> str:
-    """Return what a tag or character reference is to a reader."""
+    """Return the text that a reader sees in place of a tag or character reference."""
     if piece[0] == "<":
         return _INSIDE if _INLINE.match(piece) else _BETWEEN
     return html.unescape(piece)

@@ -1,14 +1,12 @@
 """Links of accounts to identity providers. Changes to them don't create events."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from msgspec import Struct
 
 from tertulia.domain import permissions
 from tertulia.domain.accounts import identities
 from tertulia.domain.accounts.provisioning import USER_NAME
-from tertulia.model import changes
-from tertulia.wire.api.projection import Projections, unseen
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.parameters import Doc, IntPath
 from tertulia.wire.http.routing import ApiResponse, Call
@@ -19,7 +17,9 @@ class IdentityObject(Struct, kw_only=True):
 
     id: int
     method: Annotated[str, Doc("The name of the sign-in method.")]
-    title: Annotated[str, Doc("What people call it. Its name, if it's no longer set up.")]
+    title: Annotated[
+        str, Doc("The method's display name, or `method` if it's no longer configured.")
+    ]
     linked_at: int
 
 
@@ -59,23 +59,16 @@ def _of(call: Call, user_id: int) -> IdentitiesResponse:
 
 
 async def unlink_own_identity(call: Call, identity_id: IntPath) -> None:
-    """Unlink your account from an identity provider, if you can sign in otherwise. The next sign-in
-    there finds your account by the email address. This endpoint is a Tertulia extension."""
+    """Unlink your account from an identity provider, if you can sign in another way. The next
+    sign-in there finds your account by its email address. This endpoint is a Tertulia extension."""
     sign_in.require_confirmed(call)
     methods = frozenset(method.name for method in call.node.config.sign_in)
     await call.submit(identities.unlink_own, identity_id, methods)
 
 
 async def unlink_user_identities(call: Call, user_id: IntPath) -> None:
-    """Unlink an account from all identity providers, for example because its person's account there
-    was created anew. The next sign-in there finds the account by the email address. Requires an
-    owner. This endpoint is a Tertulia extension."""
+    """Unlink an account from all identity providers, for example because its owner's account there
+    was recreated. The next sign-in there finds the account by its email address. Requires an owner.
+    This endpoint is a Tertulia extension."""
     sign_in.require_confirmed(call)
     await call.submit(identities.unlink_managed, user_id)
-
-
-PROJECTIONS: Final[Projections] = (
-    unseen(changes.IdentityLinked),
-    unseen(changes.IdentityRevised),
-    unseen(changes.IdentitiesUnlinked),
-)

@@ -59,7 +59,7 @@ def _inviters(change: InvitationChange) -> Collection[int]:
 
 
 def _audience(state: State, change: InvitationChange) -> Collection[int]:
-    """Administrators, and the people who created the invitations."""
+    """Return the administrators and the people who created the invitations."""
     by_role = state.users.active_by_role
     administrators = by_role.keys(Role.OWNER) | by_role.keys(Role.ADMINISTRATOR)
     return administrators.union(_inviters(change))
@@ -160,7 +160,7 @@ class UpdateInviteLink(Params, kw_only=True, frozen=True):
 def _role(call: Call, number: int) -> Role:
     role = Role(number)
     if role <= Role.ADMINISTRATOR:
-        # Such an account could do what an access key can't, and outlive it.
+        # The account could do things that the access key can't, and outlive the key.
         call.require_key(KeyCapability.ACCOUNT)
     return role
 
@@ -211,7 +211,7 @@ async def send_invites(call: Call, params: SendInvites) -> None:
 
 
 class InviteLinkResponse(ApiResponse, kw_only=True):
-    """The invitation link."""
+    """Create an invitation link. Anyone who has it can use it to join, any number of times."""
 
     invite_link: str
     qr_code: Annotated[str, Doc("The link's QR code, as a `data:` URL of an SVG image.")]
@@ -233,12 +233,12 @@ class InviteObject(Struct, kw_only=True):
     invited_by_user_id: int
     invited: int
     expiry_date: int | None
-    """Null if it doesn't expire."""
+    """Null if the invitation doesn't expire."""
     invited_as: int
     email: str | UnsetType = UNSET
-    """For invitations by email."""
+    """Only for invitations by email."""
     link_url: str | UnsetType = UNSET
-    """For links. If the server doesn't send email, for all invitations."""
+    """Only for links or, if the server doesn't send email, for all invitations."""
     notify_referrer_on_join: bool
     is_multiuse: bool
 
@@ -265,7 +265,7 @@ async def get_invites(call: Call) -> InvitesResponse:
 
 def _object(call: Call, invitation: Invitation) -> InviteObject:
     reusable = invitation.is_reusable
-    # Without email, no address is confirmed: the inviter vouches for it.
+    # Without email, no address is confirmed, so the inviter vouches for it.
     shows_link = reusable or not call.node.config.smtp_host
     return InviteObject(
         id=invitation.id,

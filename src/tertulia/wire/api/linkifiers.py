@@ -28,7 +28,7 @@ class LinkifierObject(Struct, kw_only=True):
 
 
 def linkifier_objects(state: State) -> list[LinkifierObject]:
-    """All linkifiers, highest precedence first."""
+    """Return all linkifiers, highest precedence first."""
     linkifiers = list(state.linkifiers_in_order)
     return convert(linkifiers, list[LinkifierObject], from_attributes=True)
 
@@ -69,7 +69,7 @@ async def order_linkifiers(
 
 
 TEXT_OR_NULL = Reads(str, {"type": "string"})
-"""Reads a string, and the word `null` as no value."""
+"""Reads a string, or the word `null` as a missing value."""
 
 
 class _LinkifierOptions(Params, kw_only=True, frozen=True):

@@ -23,7 +23,7 @@ class MutedUserObject(Struct, kw_only=True):
 
 
 def muted_users(state: State, user_id: int) -> list[MutedUserObject]:
-    """The users whom the account has muted."""
+    """Return the users whom the account has muted."""
     muted = list(state.muted_users.of_user[user_id])
     return convert(muted, list[MutedUserObject], from_attributes=True)
 

@@ -48,7 +48,7 @@ class _Term(msgspec.Struct):
 
 
 _MAX_TERMS = 100
-_MAX_CHARACTERS = 64 * 1024  # As long as a query can be.
+_MAX_CHARACTERS = 64 * 1024  # The longest possible query.
 
 
 def read(text: str) -> tuple[NarrowTerm, ...]:

@@ -19,9 +19,9 @@ class SlowRequestObject(Struct, kw_only=True):
     user_id: Annotated[int | None, Doc("Null for requests without an account.")]
     status: int
     ms: Annotated[int, Doc("Time until the response began.")] = field(name="milliseconds")
-    database_ms: Annotated[int, Doc("The part of it spent waiting for the database, at most.")] = (
-        field(name="database_milliseconds")
-    )
+    database_ms: Annotated[
+        int, Doc("The part of `ms` spent waiting for the database, at most.")
+    ] = field(name="database_milliseconds")
     loop_ms: Annotated[
         int, Doc("How far the node's event loop lagged behind during the request.")
     ] = field(name="loop_milliseconds")
@@ -63,7 +63,7 @@ class BackupsObject(Struct, kw_only=True):
 
 
 class Nodes(ApiResponse, kw_only=True):
-    """The nodes, by name. Those that are gone are listed for a day."""
+    """The nodes, by name. Stopped nodes are listed for a day."""
 
     nodes: list[NodeObject]
     backups: Annotated[BackupsObject | None, Doc("Null if the server doesn't make backups itself.")]

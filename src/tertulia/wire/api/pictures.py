@@ -2,11 +2,11 @@
 
 from tertulia.domain import permissions
 from tertulia.domain.accounts import personal
+from tertulia.domain.accounts.avatars import full_avatar_url
 from tertulia.model.errors import Refused
 from tertulia.service.files import pictures
 from tertulia.service.files.pictures import MAX_PICTURE_MIB, change_avatar, keep_scaled_avatar
 from tertulia.wire.api.organization.objects import picture_url
-from tertulia.wire.api.users.objects import full_avatar_url
 from tertulia.wire.http.forms import MIB
 from tertulia.wire.http.routing import ApiResponse, Call, Redirect
 

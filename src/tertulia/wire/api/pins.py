@@ -51,8 +51,8 @@ TYPE: Final = "pins"
 
 
 class PinsEvent(Event, kw_only=True, tag=TYPE):
-    """A message was pinned (`add`) or unpinned (`remove`). Moving or deleting messages moves or
-    removes their pins without this event."""
+    """A message was pinned (`add`) or unpinned (`remove`). If a pinned message is moved or deleted,
+    its pin follows without this event."""
 
     op: str
     pin: PinObject

@@ -165,7 +165,8 @@ def follow_settings(node: HttpNode, user_id: int, *, is_present: bool) -> None:
 
 
 class PresenceState(Struct, kw_only=True):
-    """`active`, `idle`, or `offline`, and when the user was last so, in UNIX seconds."""
+    """`active`, `idle`, or (only aggregated) `offline`, and when the user was last active or idle,
+    in UNIX seconds."""
 
     status: str
     timestamp: int
@@ -207,12 +208,13 @@ def _presence_of(call: Call, user_id: int | None) -> PresenceResponse:
     is_active = call.now - latest.active_at < OFFLINE_SECONDS
     timestamp = latest.active_at if is_active else latest.idle_at
     is_online = call.now - timestamp < OFFLINE_SECONDS
-    status = "active" if is_active else "idle" if is_online else "offline"
-    presence = PresenceState(status=status, timestamp=timestamp)
+    status = "active" if is_active else "idle"
     return PresenceResponse(
         presence=UserPresence(
-            aggregated=presence,
-            website=presence,
+            aggregated=PresenceState(
+                status=status if is_online else "offline", timestamp=timestamp
+            ),
+            website=PresenceState(status=status, timestamp=timestamp),
             active_timestamp=latest.active_at,
             idle_timestamp=latest.idle_at,
         )

@@ -10,8 +10,8 @@ from tertulia.domain.accounts import profiles
 from tertulia.domain.accounts.profiles import (
     SERVICES,
     FieldDetails,
-    NewProfile,
     ProfileFieldUpdate,
+    ProfileUpdate,
     in_order,
 )
 from tertulia.model.changes import (
@@ -65,7 +65,7 @@ class ProfileFieldObject(Struct, kw_only=True):
     order: int
     required: bool
     editable_by_user: bool
-    use_for_user_matching: bool
+    use_for_user_matching: bool | UnsetType = UNSET
     display_in_profile_summary: bool | UnsetType = UNSET
 
 
@@ -79,7 +79,7 @@ def profile_field(field: ProfileField) -> ProfileFieldObject:
         order=field.order,
         required=field.required,
         editable_by_user=field.editable_by_user,
-        use_for_user_matching=field.used_for_matching,
+        use_for_user_matching=True if field.used_for_matching else UNSET,
         display_in_profile_summary=True if field.in_summary else UNSET,
     )
 
@@ -165,7 +165,7 @@ def _all_fields(context: ProjectionContext, change: Any) -> Event:
 def _visible_dropped(
     context: ProjectionContext, change: ProfileFieldChanged, viewer: Viewer
 ) -> Hashable:
-    """The users whose value was dropped by the change, if the viewer can see them."""
+    """Return the users whose value the change removed, if the viewer can see them."""
     users = context.state.users
     return tuple(
         user_id for user_id in change.dropped if sees_user(context, viewer.user, users[user_id])
@@ -307,9 +307,9 @@ class ProfileEntry(Struct, kw_only=True, frozen=True):
     value: str | list[Int] | None = None
 
 
-async def new_profile(call: Call, entries: list[ProfileEntry]) -> NewProfile:
+async def new_profile(call: Call, entries: list[ProfileEntry]) -> ProfileUpdate:
     await call.prepare(*(profile_entry.value for profile_entry in entries))
-    return NewProfile(
+    return ProfileUpdate(
         values=tuple((profile_entry.id, profile_entry.value) for profile_entry in entries),
         render=call.render,
     )
@@ -326,7 +326,7 @@ async def empty_own_profile(
     call: Call, data: Annotated[list[Int], Meta(max_length=MAX_ENTRIES)]
 ) -> None:
     """Remove values from your profile."""
-    await call.submit(profiles.empty_own, data)
+    await call.submit(profiles.remove_own_values, data)
 
 
 def profile_fields_section(context: SectionContext) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""How a change is presented to clients.
+"""How changes are presented to clients.
 
-A projection names the users a change may concern, the view that each queue has of it, and the
+A projection decides which users a change may concern, the view that each queue has of it, and the
 events of that view. Views are hashable and few: events are encoded once per view, and all queues
 with that view share the bytes.
 """
@@ -26,19 +26,19 @@ C = TypeVar("C", bound=Change)
 class ProjectionContext(Struct, frozen=True):
     """The current state and the entry to present.
 
-    The state may be newer than the entry: anything that a newer state no longer tells has to be in
-    the change.
+    The state may be newer than the entry, so information that a newer state no longer has must be
+    in the change.
     """
 
     state: State
     host: str
-    """The host of stand-in email addresses."""
+    """The host of placeholder email addresses."""
     entry: Entry
     numbering: Numbering
     server_methods: tuple[str, ...]
     """The sign-in methods that the server's operator has enabled."""
     unsealed: Callable[[str], str]
-    """Decrypts what the viewer may know."""
+    """Decrypts values that the viewer may see."""
 
     @property
     def at(self) -> float:
@@ -61,11 +61,11 @@ class Grouping(NamedTuple):
     registration."""
 
     of: Callable[[User, QueueRecord], Hashable | None]
-    """The view group of a user, or None if their view has to be computed separately. It is called
-    for each waiting user, so it has to be cheap."""
+    """Returns the view group of a user, or None if their view has to be computed separately. It's
+    called for each waiting user, so it has to be fast."""
     usual: Callable[[], BitMap]
-    """The users of the most common view group, unless their queue has a narrow. With very many
-    users, a lookup in a bitmap is much faster than `of`."""
+    """Returns the users of the most common view group, except those whose queue has a narrow. With
+    very many users, a lookup in a bitmap is much faster than `of`."""
 
 
 class Projection(ABC, Generic[C]):
@@ -73,34 +73,35 @@ class Projection(ABC, Generic[C]):
 
     of: type[C]
     for_all_public: bool = False
-    """Whether queues that follow all public channels are included, beyond the audience."""
+    """Whether queues that follow all public channels are included in addition to the audience."""
 
     @abstractmethod
     def audience(self, state: State, change: C) -> Collection[int] | None:
-        """The users that the change may concern, or None for everyone. `view` decides for each."""
+        """Return the users that the change may concern, or None for everyone. `view` decides for
+        each user."""
 
     @abstractmethod
     def view(self, context: ProjectionContext, change: C, viewer: Viewer) -> Hashable | None:
-        """The queue's view of the change, or None if it gets no events."""
+        """Return the queue's view of the change, or None if it gets no events."""
 
     def grouping(self, state: State, change: C) -> Grouping | None:
-        """How to group users in this state, or None to compute each view separately."""
+        """Return how to group users in this state, or None to compute each view separately."""
         return None
 
     @abstractmethod
     def events(self, context: ProjectionContext, change: C, view: Any) -> Iterable[Event]:
-        """The events of a view, in order. Their number may depend only on the change and the
+        """Return the events of a view, in order. Their number may depend only on the change and the
         view."""
 
     def numbered(
         self, context: ProjectionContext, change: C, view: Any
     ) -> Iterable[tuple[Event, EncodedEvent]]:
-        """The events, and each as bytes."""
+        """Return the events, and each encoded."""
         for index, event in enumerate(self.events(context, change, view)):
             yield event, encoded(event, context.numbering, context.entry.seq, index)
 
     def encoded(self, context: ProjectionContext, change: C, view: Any) -> Sequence[EncodedEvent]:
-        """The events as bytes."""
+        """Return the encoded events."""
         return [item for _, item in self.numbered(context, change, view)]
 
 
@@ -157,7 +158,7 @@ def projected(
     audience: AudienceOf[C] = everybody,
     for_all_public: bool = False,
 ) -> Projection[C]:
-    """Declare a projection by functions."""
+    """Declare a projection with functions."""
     return _Declared(of, audience, view, events, for_all_public=for_all_public)
 
 

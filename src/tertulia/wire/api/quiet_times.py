@@ -116,7 +116,7 @@ def quiet_times_section(context: SectionContext) -> dict[str, Any]:
 
 
 NAMED_SECTIONS: Final[Sections] = {("quiet_times",): quiet_times_section}
-"""Sent only to clients that name them, since Zulip's clients don't know them."""
+"""Sent only to clients that ask for them by name, since Zulip's clients don't know them."""
 
 
 PROJECTIONS: Final[Projections] = (to_owner(QuietTimesChanged, _event),)

@@ -1,8 +1,8 @@
-"""What access keys get that are limited to some channels, or without direct messages: which events,
-and which initial data of POST /register.
+"""The events and initial data (POST /register) that limited access keys get: keys for some channels
+only, or without direct messages.
 
-Views decide what the limited account sees, as they do for everyone. The rules here are the second
-lock: an event that has no rule, or that is about another place, isn't sent.
+Views decide what the limited account sees, as they do for everyone. The rules here are a second
+check: an event without a rule, or about another channel, isn't sent.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -35,7 +35,8 @@ Places = Iterable[int | UnsetType | None]
 
 
 def _nowhere(_: Any) -> Places:
-    """For events that only people get who can read the message, and that don't say where it is."""
+    """Return no places, for events about a message that don't say where it is. Only people who can
+    read the message get them."""
     return ()
 
 
@@ -79,8 +80,8 @@ FETCH_TYPES: Final = frozenset(
         *("user_settings", "user_topic", "video_calls"),
     }
 )
-"""The types of initial data that a limited key can ask for: they are about no channel and no direct
-message, or only about those that the account sees within the reach."""
+"""The types of initial data that a limited key can ask for. They aren't about channels or direct
+messages, or only about those within the key's reach."""
 
 
 def is_reached(reach: Reach, event: Event) -> bool:
@@ -91,7 +92,7 @@ def is_reached(reach: Reach, event: Event) -> bool:
     )
 
 
-def chosen(
+def allowed_types(
     events: Iterable[str] | None, data: Iterable[str] | None
 ) -> tuple[list[str], frozenset[str]]:
     """Return the types of events and of initial data that a limited key gets. None asks for all

@@ -1,4 +1,4 @@
-"""Emoji reactions, and submessages: what users do with a message's widget."""
+"""Emoji reactions, and submessages: the actions of users on a message's widget."""
 
 from collections.abc import Collection, Hashable, Iterable
 from typing import Annotated, Any, Final, NamedTuple, TypeVar
@@ -59,12 +59,13 @@ class SubmessageObject(Struct, kw_only=True):
 
 
 def reaction_type(reaction: Reaction) -> str:
-    """The type of the reaction's emoji, by the name that its sender used if there are two."""
+    """Return the type of the reaction's emoji, by the name that the client used if the emoji has
+    two."""
     return NEUTRAL_TYPE if reaction.neutral else TYPE_OF[reaction.kind]
 
 
 def reactor(state: State, user: User, host: str, *, sees_user: bool, sees_address: bool) -> Reactor:
-    """The user who reacted, as a viewer sees them who can see the account and its address, or
+    """Return the user who reacted, as seen by viewers who can see the account and its address, or
     can't."""
     if not sees_user:
         unknown = unknown_user(user, host, joined_at=state.realm.created_at)
@@ -104,7 +105,8 @@ class ReactionEvent(Event, ReactionObject, kw_only=True, tag="reaction"):
 def message_audience(
     state: State, place: MessagePlace, involved: Collection[int]
 ) -> Collection[int]:
-    """The users who may follow a message, including `own`, who have a direct connection to it."""
+    """Return the users who may follow a message, including `involved`, who have a direct connection
+    to it."""
     if place.channel_id is None:
         return state.directs[place.direct_id].members
     return {*state.subscriptions.of_channel[place.channel_id], *involved}
@@ -116,7 +118,7 @@ def follows_message(
     """Whether the viewer gets events about a message.
 
     They must be able to read it, both where it was at the time of the change and where it is now.
-    They must also have received it, be subscribed to its channel, be in `own` (with a direct
+    They must also have received it, be subscribed to its channel, be in `involved` (with a direct
     connection to the message), or have a queue that follows all public channels.
     """
     state, user, place = context.state, viewer.user, change.place
@@ -141,7 +143,7 @@ class _ReactorView(NamedTuple):
 
 
 def _followers(change: ReactionChange) -> Collection[int]:
-    """The users with a direct connection to the message."""
+    """Return the users with a direct connection to the message."""
     return (*change.holders, change.reaction.user_id)
 
 

@@ -23,7 +23,7 @@ class ExportObject(Struct, kw_only=True):
     """A data export."""
 
     id: int
-    acting_user_id: Annotated[int, Doc("Who requested it.")]
+    acting_user_id: Annotated[int, Doc("The user who requested it.")]
     export_time: Annotated[float, Doc("When it was requested, in UNIX seconds.")]
     deleted_timestamp: Annotated[
         float | None, Doc("When it was deleted, in UNIX seconds. That happens after two weeks.")
@@ -41,8 +41,8 @@ class ExportObject(Struct, kw_only=True):
 
 
 def export_objects(state: State) -> list[ExportObject]:
-    """All exports, newest first."""
-    return [_object(export) for export in reversed(exports.realm_exports(state))]
+    """Return all exports, newest first."""
+    return [_object(export) for export in reversed(exports.organization_exports(state))]
 
 
 def _object(export: DataExport) -> ExportObject:
@@ -71,7 +71,7 @@ def _event(context: ProjectionContext, change: Any) -> Event:
 
 def _is_seen(context: ProjectionContext, change: changes.DataExportSet, viewer: Viewer) -> bool:
     """Whether the export is the organization's, and the viewer administers exports."""
-    is_realms = exports.is_of_realm(change.export)
+    is_realms = exports.is_of_organization(change.export)
     return is_realms and permissions.is_administrator(context.state, viewer.user)
 
 
@@ -109,8 +109,8 @@ async def export_realm(
 ) -> RequestedExportResponse:
     """Request a data export. Requires an administrator.
 
-    Exports are made one after the other, and `realm_export` events say when one is done. An
-    organization can make at most 5 in a week. Each is deleted after two weeks.
+    Exports are created one at a time, and `realm_export` events say when one is done. An
+    organization can create at most 5 in a week. Each is deleted after two weeks.
     """
     requested = await call.submit(exports.request, ExportKind(export_type))
     return RequestedExportResponse(id=requested.id)

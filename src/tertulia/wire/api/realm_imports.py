@@ -9,7 +9,7 @@ from tertulia.domain import permissions
 from tertulia.domain.organization import imports
 from tertulia.domain.organization.imports import NewImport
 from tertulia.imports import canceling
-from tertulia.imports.arrivals import awaited, invite
+from tertulia.imports.invitation_emails import invite, people_to_invite
 from tertulia.imports.progress import CHECK_FACT, FACT, Progress
 from tertulia.imports.wording import kind_in, reason_in
 from tertulia.model import changes
@@ -54,17 +54,17 @@ class ImportRemarkObject(Struct, kw_only=True):
 
 
 class ImportSummaryObject(Struct, kw_only=True):
-    """What an import did, or would do."""
+    """The result of an import or of a check: what was, or would be, imported."""
 
     origin: Annotated[str, Doc("The other server, such as `Zulip 10.1`.")]
     imported: Annotated[dict[str, int], Doc("Counts by plural noun, such as `messages`.")]
-    skipped: Annotated[list[ImportRemarkObject], Doc("What doesn't come along.")]
-    changed: Annotated[list[ImportRemarkObject], Doc("What comes along otherwise than it was.")]
+    skipped: Annotated[list[ImportRemarkObject], Doc("Records that aren't imported.")]
+    changed: Annotated[list[ImportRemarkObject], Doc("Records that are imported with changes.")]
     labels: Annotated[dict[str, str], Doc("The plural nouns in your language.")]
 
 
 class ImportProgressObject(Struct, kw_only=True):
-    """How far a running import is."""
+    """The progress of a running import."""
 
     step: Annotated[
         ImportStep,
@@ -73,8 +73,8 @@ class ImportProgressObject(Struct, kw_only=True):
             " `messages` takes longest."
         ),
     ]
-    messages: Annotated[int, Doc("Messages so far.")]
-    expected: Annotated[int, Doc("How many there are, or an estimate.")]
+    messages: Annotated[int, Doc("The number of messages so far.")]
+    expected: Annotated[int, Doc("The total number of messages, or an estimate.")]
     seconds_left: Annotated[int | None, Doc("An estimate; null if it isn't known yet.")]
 
 
@@ -90,7 +90,7 @@ class ImportObject(Struct, kw_only=True):
             " can be continued."
         ),
     ]
-    acting_user_id: Annotated[int, Doc("Who uploaded the file, or started the import.")]
+    acting_user_id: Annotated[int, Doc("The user who uploaded the file or started the import.")]
     file_name: str
     file_size: Annotated[int, Doc("Bytes.")]
     new_accounts: Annotated[
@@ -100,17 +100,19 @@ class ImportObject(Struct, kw_only=True):
         bool, Doc("Whether the file is kept, so that the import can be started or continued.")
     ]
     requested_at: Annotated[int, Doc("UNIX seconds.")]
-    started_at: Annotated[int | None, Doc("UNIX seconds; null before.")]
-    ended_at: Annotated[int | None, Doc("UNIX seconds; null before.")]
-    reason: Annotated[str, Doc("Why it failed; empty otherwise.")]
+    started_at: Annotated[int | None, Doc("UNIX seconds; null if it hasn't started.")]
+    ended_at: Annotated[int | None, Doc("UNIX seconds; null if it hasn't ended.")]
+    reason: Annotated[str, Doc("The reason of the failure; empty if it didn't fail.")]
     progress: Annotated[ImportProgressObject | None, Doc("Null unless it's running.")]
-    plan: Annotated[ImportSummaryObject | None, Doc("What the dry run found.")]
-    report: Annotated[ImportSummaryObject | None, Doc("What was imported, once it's finished.")]
+    plan: Annotated[ImportSummaryObject | None, Doc("The result of the dry run.")]
+    report: Annotated[
+        ImportSummaryObject | None, Doc("The result of the import, once it has finished.")
+    ]
 
 
 class RealmImportEvent(Event, kw_only=True, tag="realm_import"):
-    """An import was requested, started, finished, canceled, or forgotten, or it failed: get it with
-    `GET /imports`. For owners."""
+    """An import was requested, started, finished, canceled, or forgotten, or it failed. Get it with
+    `GET /imports`. Only for owners."""
 
     import_id: int
     state: Annotated[State | None, Doc("Null if it was forgotten.")]
@@ -136,7 +138,8 @@ PROJECTIONS: Final[Projections] = (
 
 
 class UnfinishedImportObject(Struct, kw_only=True):
-    """An import of the command line that isn't finished, and that others have to wait for."""
+    """An unfinished import from the command line. Other imports can't start before it's
+    finished."""
 
     origin: Annotated[str, Doc("The other server, such as `Zulip 10.1`.")]
     started_at: Annotated[int, Doc("UNIX seconds.")]
@@ -149,8 +152,8 @@ class ImportsResponse(ApiResponse, kw_only=True):
     unfinished: Annotated[
         UnfinishedImportObject | None,
         Doc(
-            "Present if an import of the command line isn't finished: run the same command again,"
-            " or `tertulia import cancel`."
+            "Present if an import from the command line isn't finished. To finish it, run the"
+            " same command again; to cancel it, run `tertulia import cancel`."
         ),
     ]
     max_file_size_mib: Annotated[
@@ -164,7 +167,7 @@ class ImportsResponse(ApiResponse, kw_only=True):
 async def get_imports(call: Call) -> ImportsResponse:
     """Get the organization's imports with their progress and reports. Requires an owner."""
     permissions.require_owner(call.state, call.user)
-    running = imports.running(call.state)
+    running = imports.running_import(call.state)
     progress = None if running is None else await _progress(call.node, running)
     every = sorted(call.state.data_imports, key=lambda data_import: -data_import.id)
     newest = await canceling.newest(call.node.log)
@@ -180,7 +183,7 @@ async def get_imports(call: Call) -> ImportsResponse:
             for data_import in every
         ],
         max_file_size_mib=call.node.config.max_import_size_mib,
-        people_to_invite=len(awaited(call.state)),
+        people_to_invite=len(people_to_invite(call.state)),
     )
 
 
@@ -230,7 +233,7 @@ def _remark(remark: ImportRemark, language: str) -> ImportRemarkObject:
 
 
 async def _progress(node: Node, data_import: DataImport) -> ImportProgressObject:
-    """The progress that the process of the import stored."""
+    """Return the progress that the import's process has stored."""
 
     def read(connection: Connection) -> tuple[str | None, str | None]:
         return installation.value(connection, FACT), installation.value(connection, CHECK_FACT)
@@ -266,31 +269,35 @@ async def request_import(
     ],
     kind: Annotated[Kind, Doc("The server that the export is from.")],
     team: Annotated[
-        str, Doc("Mattermost: import only this team, by the name in URLs. Empty: all.")
+        str,
+        Doc(
+            "For Mattermost: the name, as in URLs, of the only team to import; empty for all teams."
+        ),
     ] = "",
     token: Annotated[
         str,
-        Doc("Slack: a token with the scope `files:read`, if the links of files need one."),
+        Doc("For Slack: a token with the scope `files:read`, if the links of files need one."),
     ] = "",
     new_accounts: Annotated[
         bool,
         Doc(
-            "Whether everyone gets a new account, even if their email address has one here. For"
-            " exports that you don't trust: they can't attribute messages to people here then."
+            "Whether everyone gets a new account, even if their email address has one here. Use"
+            " this for exports that you don't trust, so that they can't attribute messages to"
+            " people here."
         ),
     ] = False,
     dry_run: Annotated[
         bool,
         Doc(
-            "Whether to only check what would come along, what wouldn't, and why. `POST"
+            "Whether to only check what would be imported, what wouldn't, and why. `POST"
             " /imports/{import_id}/start` then starts the import."
         ),
     ] = True,
 ) -> CreatedResponse:
     """Check or import an uploaded export. Requires an owner.
 
-    One import runs at a time. What it brings has new IDs; people with the same email address are
-    matched. `realm_import` events say how it ends.
+    One import runs at a time. Imported records get new IDs, and people are matched by email
+    address. `realm_import` events report the result.
     """
     permissions.require_owner(call.state, call.user)
     if len(team) > MAX_TEAM or len(token) > MAX_TOKEN:
@@ -319,7 +326,7 @@ async def start_import(
     call: Call,
     import_id: IntPath,
     new_accounts: Annotated[
-        bool | None, Doc("As in `POST /imports`. Null, the default, keeps what it was.")
+        bool | None, Doc("As in `POST /imports`. Null, the default, keeps the current value.")
     ] = None,
 ) -> None:
     """Start an import that was checked, or continue one that failed or was canceled. Requires an
@@ -328,12 +335,13 @@ async def start_import(
 
 
 async def delete_import(call: Call, import_id: IntPath) -> None:
-    """Cancel a running import, or forget one that isn't running, with its file. Requires an owner.
+    """Cancel a running import, or forget one that isn't running and delete its file. Requires an
+    owner.
 
-    What was imported stays.
+    Imported data stays.
     """
     node, state = call.node, call.state
-    notes = [QueuesForgotten()] if imports.is_to_be_imported(state, import_id) else []
+    notes = [QueuesForgotten()] if imports.is_started(state, import_id) else []
     data_import = state.data_imports.get(import_id)
     await node.log.submit(call.user.id, imports.remove, import_id, notes=notes)
     used = {other.path for other in call.state.data_imports}
@@ -342,14 +350,14 @@ async def delete_import(call: Call, import_id: IntPath) -> None:
 
 
 class InvitedResponse(ApiResponse, kw_only=True):
-    """How many emails will be sent."""
+    """The number of emails that will be sent."""
 
     invited: int
 
 
 async def invite_imported(call: Call, import_id: IntPath) -> InvitedResponse:
     """Email everyone who was imported and hasn't signed in yet, with a link to set a password.
-    Requires an owner. Repeating it reminds people."""
+    Requires an owner. Call it again to remind them."""
     await call.submit(_require_finished, import_id)
     config = call.node.config
     per_day = config.invitations_per_day
@@ -359,6 +367,6 @@ async def invite_imported(call: Call, import_id: IntPath) -> InvitedResponse:
 
 def _require_finished(context: CommandContext, import_id: int) -> Decision[None]:
     permissions.require_owner(context.state, context.actor)
-    if imports.found(context.state, import_id).state is not ImportState.FINISHED:
+    if imports.existing_import(context.state, import_id).state is not ImportState.FINISHED:
         raise Refused("This import isn't finished.")
     return Decision(None)

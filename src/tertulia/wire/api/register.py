@@ -188,7 +188,7 @@ async def register(
     if fetch is None:
         fetch = event_types
     if user is not None and user.reach is not None:
-        event_types, fetch = reached_events.chosen(event_types, fetch_event_types)
+        event_types, fetch = reached_events.allowed_types(event_types, fetch_event_types)
     gravatar = user is not None if client_gravatar is None else client_gravatar
     registration = Registration(
         event_types=None if event_types is None else _event_types(event_types),
@@ -259,7 +259,7 @@ async def register(
         sections.prepare(context(), pending, reads=is_loaded)
 
     if user is not None and needs_reading:
-        # Before the turn, so that others don't wait for the database.
+        # Loaded before the turn, so that others don't wait for the database.
         await node.log.with_unread(user.id, lambda _: None)
     async with steps.turns.turn(call.request) if pending else nullcontext():
         try:

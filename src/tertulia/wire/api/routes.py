@@ -1,10 +1,10 @@
 """All endpoints of the API."""
 
+from typing import TYPE_CHECKING
+
 from tertulia.wire.api import (
-    access_keys,
     alert_words,
     attachments,
-    audit_log,
     banners,
     bot_storage,
     calls,
@@ -16,7 +16,6 @@ from tertulia.wire.api import (
     exports,
     feeds,
     folders,
-    identities,
     invitations,
     linkifiers,
     muted_users,
@@ -33,7 +32,6 @@ from tertulia.wire.api import (
     realm_imports,
     register,
     scheduled,
-    second_factors,
     server,
     sessions,
     settings,
@@ -51,7 +49,14 @@ from tertulia.wire.api.groups import endpoints as memberships
 from tertulia.wire.api.messages import deletions, edits, flags, pages, sending, summaries
 from tertulia.wire.api.organization import endpoints as organization
 from tertulia.wire.api.users import endpoints as users
-from tertulia.wire.http.routing import Access, KeyUse, Route
+from tertulia.wire.http.routing import Access, KeyUse, Route, when_called
+
+if TYPE_CHECKING:
+    from tertulia.wire.api import access_keys, audit_log, identities, second_factors
+else:
+    access_keys, audit_log, identities, second_factors = map(
+        when_called, ("access_keys", "audit_log", "identities", "second_factors")
+    )
 
 READ, SEND, FULL, NEVER = KeyUse
 
@@ -247,7 +252,7 @@ ROUTES: tuple[Route, ...] = (
     # Channels
     Route("GET", "/streams", channels.get_streams, reached=True),
     Route("GET", "/get_stream_id", channels.get_stream_id, reached=True),
-    Route("POST", "/channels/create", channels.create_channel),
+    Route("POST", "/channels/create", channels.create_channel, creates_once=True),
     Route("GET", "/streams/{stream_id:int}", channels.get_stream, reached=True),
     Route("PATCH", "/streams/{stream_id:int}", channels.update_stream),
     Route("DELETE", "/streams/{stream_id:int}", channels.archive_stream),
@@ -481,13 +486,23 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/mobile_push/test_notification", devices.test_notification),
     Route("POST", "/register_client_device", devices.register_device),
     Route("POST", "/remove_client_device", devices.remove_device),
-    Route("POST", "/mobile_push/register", devices.register_push),
-    Route("POST", "/mobile_push/e2ee/test_notification", devices.test_encrypted_notification),
+    Route("POST", "/mobile_push/register", devices.register_push, keys=NEVER),
+    Route(
+        "POST",
+        "/mobile_push/e2ee/test_notification",
+        devices.test_encrypted_notification,
+        asks_bouncer=True,
+    ),
     Route("GET", "/quiet_times", quiet_times.get_quiet_times),
     Route("PATCH", "/quiet_times", quiet_times.revise_quiet_times),
     Route("GET", "/push_subscriptions", devices.get_push_subscriptions, keys=FULL),
     Route("POST", "/push_subscriptions", devices.add_push_subscription),
     Route("PATCH", "/push_subscriptions/{subscription_id:int}", devices.revise_push_subscription),
     Route("DELETE", "/push_subscriptions/{subscription_id:int}", devices.remove_push_subscription),
-    Route("POST", "/push_subscriptions/{subscription_id:int}/test", devices.test_push_subscription),
+    Route(
+        "POST",
+        "/push_subscriptions/{subscription_id:int}/test",
+        devices.test_push_subscription,
+        asks_bouncer=True,
+    ),
 )

@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain.messages import scheduled
+from tertulia.domain.messages.sending import ToPeople
 from tertulia.model import changes
 from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.service.messages import scheduled as scheduling
@@ -18,8 +19,8 @@ from tertulia.wire.http.routing import ApiResponse, Call
 
 
 class ScheduledMessageObject(Struct, kw_only=True):
-    """A scheduled message. `to` is a channel ID, or a list of user IDs. Only channel messages have
-    a `topic`."""
+    """A scheduled message. `to` is a channel ID, or a list of user IDs. `topic` is present only for
+    channel messages."""
 
     scheduled_message_id: int
     type: str
@@ -121,7 +122,7 @@ class ScheduledMessagesResponse(ApiResponse, kw_only=True):
 
 async def get_scheduled_messages(call: Call) -> ScheduledMessagesResponse:
     """Get your scheduled messages."""
-    messages = scheduled.of_user(call.state, call.user)
+    messages = scheduled.scheduled_of(call.state, call.user)
     return ScheduledMessagesResponse(
         scheduled_messages=[scheduled_object(message) for message in messages]
     )
@@ -143,13 +144,19 @@ async def schedule_message(
     scheduled_delivery_timestamp: Annotated[Int, _TIME],
     read_by_sender: Annotated[
         bool | None,
-        Doc("Whether the message counts as read for you. By default, this depends on the client."),
+        Doc(
+            "Whether the message counts as read for you. By default, this depends on the client,"
+            " and messages to yourself are unread."
+        ),
     ] = None,
 ) -> ScheduledMessageResponse:
     """Schedule a message."""
+    destination = scheduling.scheduled_destination(_is_direct(type), _ids(to), topic)
+    if read_by_sender is None and destination == ToPeople(frozenset({call.user.id})):
+        read_by_sender = False  # It's a note for later, so it stays unread.
     scheduled_id = await scheduling.schedule_message(
         call,
-        scheduling.scheduled_destination(_is_direct(type), _ids(to), topic),
+        destination,
         content,
         scheduled_delivery_timestamp,
         client=call.client,
@@ -239,7 +246,9 @@ SECTIONS: Final[Sections] = {
         "scheduled_messages": [
             scheduled_object(message)
             for message in (
-                () if context.viewer is None else scheduled.of_user(context.state, context.viewer)
+                ()
+                if context.viewer is None
+                else scheduled.scheduled_of(context.state, context.viewer)
             )
         ]
     },

@@ -1,17 +1,15 @@
 """Second factors. Changes to them don't create events."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Struct
 
 from tertulia.domain.accounts import second_factors as verbs
 from tertulia.domain.accounts import users
-from tertulia.model import changes
 from tertulia.model.second_factors import SecondFactor
 from tertulia.service import qr_codes, second_factors
 from tertulia.service.passkeys import Answer, Passkeys
-from tertulia.wire.api.projection import Projections, unseen
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.parameters import Doc, IntPath
 from tertulia.wire.http.routing import ApiResponse, Call
@@ -30,7 +28,8 @@ class SecondFactorObject(Struct, kw_only=True):
 
 
 class SecondFactorsResponse(ApiResponse, kw_only=True):
-    """An account's second factors, oldest first. With any, its password isn't enough to sign in."""
+    """An account's second factors, oldest first. If there are any, the password alone isn't enough
+    to sign in."""
 
     second_factors: list[SecondFactorObject]
     recovery_codes_left: Annotated[int, Doc("The number of unused recovery codes.")]
@@ -59,7 +58,7 @@ def _response(call: Call, user_id: int) -> SecondFactorsResponse:
     state = call.state
     codes = state.recovery_codes.get(user_id)
     return SecondFactorsResponse(
-        second_factors=[_object(factor) for factor in verbs.of_user(state, user_id)],
+        second_factors=[_object(factor) for factor in verbs.factors_of(state, user_id)],
         recovery_codes_left=0 if codes is None else len(codes.digests),
         required_from=verbs.required_from(state, state.users[user_id]),
     )
@@ -80,15 +79,15 @@ class NewTotpResponse(ApiResponse, kw_only=True):
 
     id: int
     secret: Annotated[str, Doc("In Base32, for apps that can't scan a QR code.")]
-    otpauth_url: Annotated[str, Doc("What the QR code says.")]
+    otpauth_url: Annotated[str, Doc("The content of the QR code.")]
     qr_code: Annotated[str, Doc("The QR code, as a `data:` URL of an SVG image.")]
 
 
 async def begin_totp(call: Call, name: Name = "") -> NewTotpResponse:
     """Begin to set up an authenticator app.
 
-    It counts after POST /users/me/second_factors/totp/confirm, within an hour. Beginning again
-    ends what was begun before. This endpoint is a Tertulia extension.
+    Confirm it with POST /users/me/second_factors/totp/confirm within an hour. Beginning again
+    replaces the previous attempt. This endpoint is a Tertulia extension.
     """
     users.require_person(call.user)
     sign_in.require_confirmed(call)
@@ -131,7 +130,7 @@ class ChallengeResponse(ApiResponse, kw_only=True):
         dict[str, Any],
         Doc("For `navigator.credentials`, as JSON (`PublicKeyCredential.parse…OptionsFromJSON`)."),
     ]
-    ticket: Annotated[str, Doc("Send it with the answer, within an hour.")]
+    ticket: Annotated[str, Doc("Send it with the passkey's response, within an hour.")]
 
 
 async def begin_passkey(call: Call) -> ChallengeResponse:
@@ -147,7 +146,7 @@ async def add_passkey(
     ticket: Annotated[str, Doc("As POST /users/me/second_factors/passkeys/challenge returned it.")],
     credential: Annotated[
         dict[str, Any],
-        Doc("The passkey's answer: the browser's `PublicKeyCredential` as JSON (`toJSON()`)."),
+        Doc("The passkey's response: the browser's `PublicKeyCredential` as JSON (`toJSON()`)."),
     ],
     name: Name = "",
 ) -> RecoveryCodesResponse:
@@ -176,7 +175,7 @@ def _passkeys(call: Call) -> Passkeys:
 
 
 async def replace_recovery_codes(call: Call) -> RecoveryCodesResponse:
-    """Replace your recovery codes. The earlier ones stop working immediately. This endpoint is a
+    """Replace your recovery codes. The previous codes stop working immediately. This endpoint is a
     Tertulia extension."""
     sign_in.require_confirmed(call)
     node = call.node
@@ -188,25 +187,15 @@ async def replace_recovery_codes(call: Call) -> RecoveryCodesResponse:
 
 
 async def remove_second_factor(call: Call, factor_id: IntPath) -> None:
-    """Remove one of your second factors. With the last one, your recovery codes end. This endpoint
-    is a Tertulia extension."""
+    """Remove one of your second factors. If it's the last one, your recovery codes stop working.
+    This endpoint is a Tertulia extension."""
     sign_in.require_confirmed(call)
     await call.submit(verbs.remove, factor_id, call.node.config.mail_site)
 
 
 async def remove_user_second_factors(call: Call, user_id: IntPath) -> None:
-    """Remove all second factors of an account, for someone who lost theirs. They can then sign in
-    with their password only. Requires an administrator; for an owner's account, an owner. This
-    endpoint is a Tertulia extension."""
+    """Remove all second factors of someone who lost theirs. They can then sign in with only their
+    password. Requires an administrator; for an owner's account, an owner. This endpoint is a
+    Tertulia extension."""
     sign_in.require_confirmed(call)
     await call.submit(verbs.remove_all, user_id, call.node.config.mail_site)
-
-
-PROJECTIONS: Final[Projections] = (
-    unseen(changes.SecondFactorPrepared),
-    unseen(changes.SecondFactorAdded),
-    unseen(changes.SecondFactorUsed),
-    unseen(changes.SecondFactorsRemoved),
-    unseen(changes.RecoveryCodesChanged),
-    unseen(changes.RecoveryCodeUsed),
-)

@@ -18,16 +18,16 @@ from tertulia.wire.http.responses import Fragment
 
 
 class MadeOnce(NamedTuple):
-    """JSON of the viewer's unread messages in a channel."""
+    """Cached JSON of the viewer's unread messages in a channel."""
 
     version: int
     """The version of the channel's messages."""
     every: BitMap
-    """All of them, and..."""
+    """All unread messages of the channel."""
     first: int
-    """... where those that are sent begin."""
+    """The first one that is sent."""
     ids: BitMap
-    """Those that are sent."""
+    """The ones that are sent."""
     content: bytes
 
 
@@ -45,7 +45,7 @@ class SectionContext:
     """The organization's URL."""
     now: float
     most_accounts: int | None
-    """The client wants only the most important accounts if there are more than this."""
+    """The number of accounts above which the client wants only the most important ones."""
     made: dict[int, MadeOnce] = field(default_factory=dict)
     """The JSON of the viewer's unread messages by channel, from earlier steps of the same
     response."""
@@ -57,7 +57,7 @@ class SectionContext:
 
     @cached_property
     def host(self) -> str:
-        """The host of stand-in email addresses."""
+        """The host of placeholder email addresses."""
         return self.node.config.address_host
 
     @property
@@ -87,4 +87,4 @@ Section = Callable[[SectionContext], dict[str, Any] | Fragment]
 """Returns fields by name, or as a fragment if they're the same for everyone."""
 
 Sections = Mapping[tuple[str, ...], Section]
-"""Sections by the fetch types that all have to be requested."""
+"""Sections by fetch types. A section is sent if all of its types are requested."""

@@ -1,7 +1,7 @@
 """All sections of the initial data that POST /register returns.
 
-A section has no race to consider: its context's state is that of the first entry that the queue
-doesn't have yet.
+Sections have no race conditions, because their context's state is that of the first entry that the
+queue doesn't have yet.
 """
 
 from collections.abc import Collection
@@ -76,8 +76,9 @@ _READING: Final = {section for types, section in SECTIONS.items() if READS & set
 
 
 def prepare(context: SectionContext, pending: list[Section], *, reads: bool) -> None:
-    """Make the fragments of the pending sections, and remove those that are complete. `reads` is
-    whether the viewer's read state is loaded. Raises TooLongForOneStep: then call this again."""
+    """Make the fragments of the pending sections, and remove the sections that are complete.
+    `reads` says whether the viewer's read state is loaded. Raises TooLongForOneStep: then call this
+    again."""
     while pending:
         if reads or pending[-1] not in _READING:
             pending[-1](context)

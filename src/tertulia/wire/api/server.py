@@ -1,11 +1,11 @@
-"""Server settings and API keys: what clients use before they have signed in."""
+"""Server settings and API keys, which clients use before they have signed in."""
 
 from typing import Annotated, Final
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import names, permissions
+from tertulia.domain import channel_access, names, permissions
 from tertulia.model.errors import Refused, WrongPassword
 from tertulia.model.users import User
 from tertulia.service import credentials, mailing
@@ -21,7 +21,7 @@ from tertulia.wire.http.sign_in import CheckedPassword
 
 
 class ExternalMethod(Struct, kw_only=True):
-    """A way to sign in besides passwords."""
+    """A sign-in method other than passwords."""
 
     name: Annotated[str, Doc("Identifies the method, such as `oidc:company`.")]
     display_name: Annotated[str, Doc("The title of its button.")]
@@ -76,7 +76,7 @@ _METHODS = (
 
 
 async def get_server_settings(call: Call) -> ServerSettingsResponse:
-    """Get the server's version, the organization's name, and the available ways to sign in."""
+    """Get the server's version, the organization's name, and the available sign-in methods."""
     realm = call.state.realm
     password = sign_in.takes_passwords(call.node)
     methods = call.node.config.sign_in
@@ -99,16 +99,17 @@ async def get_server_settings(call: Call) -> ServerSettingsResponse:
         zulip_merge_base=versions.MERGE_BASE,
         zulip_feature_level=versions.FEATURE_LEVEL,
         service_feature_level=versions.FEATURE_LEVEL,
-        push_notifications_enabled=False,
+        push_notifications_enabled=bool(call.node.config.push_bouncer_url),
         is_incompatible=False,
         email_auth_enabled=password,
-        require_email_format_usernames=not call.node.directories.methods,
+        require_email_format_usernames=not call.node.config.has_directories,
         realm_url=call.url,
         realm_uri=call.url,
         realm_name=realm.name,
         realm_icon=picture_url(realm, "icon"),
         realm_description=realm.rendered_description,
-        realm_web_public_access_enabled=call.node.admits_spectators,
+        realm_web_public_access_enabled=call.node.admits_spectators
+        and any(map(channel_access.open_to_spectators, call.state.channels)),
     )
 
 
@@ -140,7 +141,7 @@ async def fetch_api_key(
 ) -> FetchApiKeyResponse:
     """Get your API key with your email address and password.
 
-    If the account has a second factor, a `code` is also needed: without it, the error is
+    If the account has a second factor, a `code` is also needed. Without it, the error is
     SECOND_FACTOR_REQUIRED.
     """
     if username is None:
@@ -148,9 +149,10 @@ async def fetch_api_key(
         if owner is None:
             raise MissingParameter("username")
         username = owner.address
-    if not call.node.directories.methods:
+    if not call.node.config.has_directories:
         names.address(username)
-    checked = await sign_in.check_password(call.node, call.request, username, password)
+    with sign_in.naming_contact(call.node):
+        checked = await sign_in.check_password(call.node, call.request, username, password)
     await sign_in.finish_with_code(call.node, call.request, checked, code)
     return await signed_in(call, checked.user, "password", checked)
 
@@ -174,7 +176,7 @@ async def dev_fetch_api_key(
 
 
 class DevUser(Struct, kw_only=True):
-    """An account that developers can sign in to."""
+    """A development account."""
 
     email: str
     realm_url: str
@@ -230,10 +232,12 @@ async def fetch_api_key_by_token(
     user = None
     if isinstance(address, str):
         user = call.state.user_with_address(names.address(address))
-    if user is None or user.is_bot or user.id not in call.state.credentials:
-        sign_in.log_failed_sign_in(call.request, "token", None)
-        raise WrongPassword("No account has the email address in the token.")
-    api_key = await signed_in(call, sign_in.require_usable(call.node, user.id), "token")
+    with sign_in.naming_contact(call.node):
+        if user is None or user.is_bot or user.id not in call.state.credentials:
+            sign_in.log_failed_sign_in(call.request, "token", None)
+            raise WrongPassword("No account has the email address in the token.")
+        user = sign_in.require_usable(call.node, user.id)
+    api_key = await signed_in(call, user, "token")
     profile: UserObject | UnsetType = UNSET
     if include_profile:
         host = call.node.config.address_host

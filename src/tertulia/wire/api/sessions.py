@@ -9,7 +9,6 @@ from tertulia.domain.accounts import sessions, signing_out
 from tertulia.model import changes
 from tertulia.model.errors import Refused
 from tertulia.model.sessions import Session
-from tertulia.service.passkeys import Answer
 from tertulia.wire.api.projection import Projections, unseen
 from tertulia.wire.api.server import Code
 from tertulia.wire.http import sign_in
@@ -34,12 +33,13 @@ async def begin_session(
 ) -> SignedInResponse:
     """Sign in from a browser. The response sets the session's cookies.
 
-    If the account has a second factor, a `code` is also needed: without it, the error is
+    If the account has a second factor, a `code` is also needed. Without it, the error is
     SECOND_FACTOR_REQUIRED.
     """
     node, request = call.node, call.request
     require_own_page(node.config, request)
-    checked = await sign_in.check_password(node, request, username, password)
+    with sign_in.naming_contact(node):
+        checked = await sign_in.check_password(node, request, username, password)
     await sign_in.finish_with_code(node, request, checked, code)
     await sign_in.sign_in(node, request, checked.user, checked)
     return SignedInResponse(user_id=checked.user.id, email=checked.user.address)
@@ -49,18 +49,23 @@ async def confirm_password(
     call: Call,
     password: Annotated[str | None, Doc("Your account's password.")] = None,
     code: Annotated[
-        str | None, Doc("Instead: a code of your authenticator app, or a recovery code.")
+        str | None,
+        Doc("A code of your authenticator app, or a recovery code, instead of the password."),
     ] = None,
     passkey: Annotated[
         dict[str, Any] | None,
-        Doc("Instead: the answer of one of your passkeys, a `PublicKeyCredential` as JSON."),
+        Doc(
+            "The response of one of your passkeys, a `PublicKeyCredential` as JSON, instead of"
+            " the password."
+        ),
     ] = None,
     ticket: Annotated[str, Doc("With `passkey`: as POST /passkey_challenges returned it.")] = "",
 ) -> None:
     """Confirm in an older browser session that it's you.
 
     Do this after a request fails with PASSWORD_CONFIRMATION_REQUIRED, and then repeat the request.
-    The error's `proofs` says what your account can confirm with. With an API key, it has no effect.
+    The error's `proofs` lists the ways in which your account can confirm. With an API key, it has
+    no effect.
     """
     if [password, code, passkey].count(None) != 2:
         raise Refused("Send one of 'password', 'code', and 'passkey'.")
@@ -69,6 +74,8 @@ async def confirm_password(
     elif code is not None:
         await sign_in.use_code(call.node, call.request, call.user, code)
     else:
+        from tertulia.service.passkeys import Answer  # Only if used.
+
         credential = msgspec.json.encode(passkey).decode()
         answer = Answer(ticket=ticket, credential=credential, site=call.url)
         await sign_in.use_passkey(call.node, call.request, answer, call.user)
@@ -77,7 +84,7 @@ async def confirm_password(
 
 
 class SessionObject(Struct, kw_only=True):
-    """A browser that you are signed in with."""
+    """A browser session of yours."""
 
     id: int
     created_at: int
@@ -104,7 +111,7 @@ class SessionsResponse(ApiResponse, kw_only=True):
 
 async def get_sessions(call: Call) -> SessionsResponse:
     """Get your active browser sessions."""
-    listed = call.consider(sessions.own, call.node.config.session_seconds)
+    listed = call.consider(sessions.list_own, call.node.config.session_seconds)
     return SessionsResponse(sessions=[_object(call, session) for session in listed])
 
 

@@ -17,11 +17,11 @@ from tertulia.domain.accounts.personal_settings import (
     PersonalSettingsUpdate,
     Targets,
 )
-from tertulia.domain.organization.realms import LANGUAGES
+from tertulia.domain.organization.lifecycle import LANGUAGES
 from tertulia.model.changes import SettingsChanged
 from tertulia.model.errors import Refused
 from tertulia.model.settings import declared_settings
-from tertulia.model.users import AddressVisibility, PersonalSettings
+from tertulia.model.users import AddressVisibility, PersonalSettings, User
 from tertulia.service.accounts import good_password
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.presence import follow_settings
@@ -49,7 +49,7 @@ WIRE_NAMES: Final[Mapping[str, str]] = {
     "send_direct_typing_notifications": "send_private_typing_notifications",
     "web_channel_unreads_count_display_policy": "web_stream_unreads_count_display_policy",
 }
-"""Settings with another name in the API."""
+"""Settings whose name in the API differs."""
 
 EMOJI_SETS: Final[Mapping[str, str]] = {
     "google": "Google",
@@ -106,8 +106,8 @@ LEGACY_NOTIFICATIONS: Final = (
     "receives_typing_notifications",
     "wildcard_mentions_notify",
 )
-"""The settings in the legacy events and fields: display settings above, notification settings
-here."""
+"""The settings in the legacy notification events. `LEGACY_DISPLAY` has those in the legacy display
+events."""
 
 
 def wire_name(field: str) -> str:
@@ -178,7 +178,7 @@ class NotificationSettingEvent(Event, kw_only=True, tag="update_global_notificat
 
 
 class LegacyEvents(NamedTuple):
-    """Which of the legacy settings events the client requested."""
+    """The legacy settings events that the client requested."""
 
     display: bool
     notifications: bool
@@ -205,10 +205,19 @@ def own_setting_events(
 
 
 class ExportConsentEvent(Event, kw_only=True, tag="realm_export_consent"):
-    """Someone changed whether exports may contain their private data."""
+    """Whether exports may contain someone's private data. Sent when they change it, or when their
+    account is created or reactivated."""
 
     user_id: int
     consented: bool
+
+
+def export_consent(context: ProjectionContext, user: User, viewer: Viewer) -> bool | None:
+    """Return whether exports may contain the user's private data. Return None for bots, and if the
+    viewer isn't an administrator."""
+    if user.is_bot or not permissions.is_administrator(context.state, viewer.user):
+        return None
+    return context.state.settings[user.id].allow_private_data_export
 
 
 class _View(NamedTuple):
@@ -234,7 +243,7 @@ def _changed_view(
         legacy,
         account_view(context, user, viewer),
         _address_changes(context, change, viewer),
-        permissions.is_administrator(context.state, viewer.user) and not user.is_bot,
+        export_consent(context, user, viewer) is not None,
     )
 
 
@@ -242,7 +251,7 @@ def _changed(context: ProjectionContext, change: SettingsChanged, view: Any) -> 
     user_id, values = change.user_id, change.values
     if view.own is not None:
         for name, value in values.items():
-            if name in RULES:  # Old changes may have settings that no longer exist.
+            if name in RULES:  # Old entries may have settings that no longer exist.
                 yield from own_setting_events(context, user_id, view.own, wire_name(name), value)
     if view.consent and _CONSENT in values:
         yield ExportConsentEvent(user_id=user_id, consented=values[_CONSENT])
@@ -275,7 +284,7 @@ def _address_changes(context: ProjectionContext, change: SettingsChanged, viewer
 
 
 class TargetUsers(Struct, kw_only=True, frozen=True):
-    """Whose settings to change: these accounts, and all active members of these groups.
+    """The people whose settings to change: these accounts, and all active members of these groups.
     `skip_if_already_edited` leaves out people who have changed any of their settings."""
 
     user_ids: list[Int] = []
@@ -285,7 +294,7 @@ class TargetUsers(Struct, kw_only=True, frozen=True):
 
 class UpdateSettings(SettingParams, kw_only=True, frozen=True):
     target_users: Annotated[
-        TargetUsers | None, Doc("Change the settings of other users. Administrators only.")
+        TargetUsers | None, Doc("Change the settings of other users. Requires an administrator.")
     ] = None
     full_name: str | UnsetType = UNSET
     email: Annotated[

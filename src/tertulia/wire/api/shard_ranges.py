@@ -1,8 +1,8 @@
-"""Ranges of a table's IDs that a viewer sees alike.
+"""Ranges of a table's IDs that look the same to a viewer.
 
 A range is a shard of the table (`Shards`), or a half, quarter, and so on if a viewer sees some of
-its records differently. What is encoded for a range is cached as a fragment, and shared by all
-viewers who see the same.
+its records differently. JSON for a range is cached as a fragment, and shared by all viewers who see
+the same.
 """
 
 from bisect import bisect_left
@@ -21,7 +21,7 @@ class ShardRange(NamedTuple, Generic[T]):
     size: int
     """The number of IDs that fit into the range."""
     ids: Sequence[int]
-    """The IDs that records have."""
+    """The IDs of existing records."""
     version: int
     """The shard's version, which changes with each of its records."""
     kind: T

@@ -27,7 +27,7 @@ from tertulia.wire.http.routing import ApiResponse, Call
 
 
 def emoji_fields(emoji: Emoji) -> dict[str, str]:
-    """An emoji's name, code, and type. Name and code are empty for NO_EMOJI."""
+    """Return an emoji's name, code, and type. Name and code are empty for NO_EMOJI."""
     return {
         "emoji_name": emoji.name,
         "emoji_code": emoji.code,
@@ -36,7 +36,7 @@ def emoji_fields(emoji: Emoji) -> dict[str, str]:
 
 
 def status_object(state: State, user: User) -> dict[str, Any]:
-    """The user's status, without fields that aren't set."""
+    """Return the user's status, without fields that aren't set."""
     fields: dict[str, Any] = {}
     status = state.statuses.get(user.id)
     if status is not None and status.text:
@@ -67,7 +67,7 @@ class UserStatusEvent(Event, kw_only=True, tag="user_status"):
 
 
 def status_now(state: State, user: User) -> UserStatusEvent:
-    """The complete status of an account that has become visible."""
+    """Return the complete status of an account that has become visible."""
     return UserStatusEvent(user_id=user.id, **status_object(state, user))
 
 
@@ -113,7 +113,9 @@ class UpdateStatus(_Status, kw_only=True, frozen=True):
 
 async def update_own_status(call: Call, params: UpdateOwnStatus) -> None:
     """Set your status."""
-    presence_changed = await call.submit(personal.change_own, _new_status(params, away=params.away))
+    presence_changed = await call.submit(
+        personal.change_own_status, _new_status(params, away=params.away)
+    )
     if presence_changed:
         follow_settings(call.node, call.user.id, is_present=True)
 

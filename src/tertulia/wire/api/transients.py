@@ -17,7 +17,7 @@ from tertulia.wire.api.topics import display_topic
 from tertulia.wire.api.users.objects import api_email, presence_email
 
 TYPING_LIMIT = 100
-"""Channels with more subscribers than this don't show typing."""
+"""The number of subscribers above which a channel doesn't show typing."""
 
 
 class TypingPerson(Struct, kw_only=True):
@@ -47,7 +47,7 @@ class TypingChannelEvent(Event, kw_only=True, tag="typing"):
 
 
 class EditedInChannel(Struct, kw_only=True):
-    """The location of a channel message that is being edited."""
+    """The channel and topic of a message that is being edited."""
 
     type: str = "channel"
     channel_id: int
@@ -116,8 +116,8 @@ def typing_person(state: State, user_id: int, host: str) -> TypingPerson:
 
 
 class TypingAndPresence(TransientViews):
-    """How typing and presence are presented. With `limited`, users get presence only of accounts
-    that they can see."""
+    """How typing and presence are shown. With `limited`, users get presence only of accounts that
+    they can see."""
 
     def __init__(self, *, limited: bool) -> None:
         self._limited = limited

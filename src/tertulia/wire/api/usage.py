@@ -67,8 +67,8 @@ async def get_usage(
 ) -> UsageResponse:
     """Get usage statistics. Requires an administrator. This endpoint is a Tertulia extension.
 
-    They have the active users and sent messages by day and by week, and the users and channels that
-    take up the most storage.
+    Statistics include the active users and sent messages by day and by week, and the users and
+    channels that take up the most storage.
     """
     permissions.require_administrator(call.state, call.user)
     until = usage.day_of(call.now) + 1
@@ -99,7 +99,7 @@ async def get_usage(
 
 
 class FailingDeliveryObject(Struct, kw_only=True):
-    """Something that couldn't be delivered yet, and is retried."""
+    """A delivery that has failed so far, and is retried."""
 
     kind: Literal["mail", "push", "webhook", "feed"]
     user_id: Annotated[

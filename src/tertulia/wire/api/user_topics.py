@@ -123,7 +123,7 @@ async def update_muted_topics(
     stream_id: Int | None = None,
     stream: Annotated[str | None, Doc("The channel's name, instead of its ID.")] = None,
 ) -> None:
-    """Mute or unmute a topic. Older form of POST /user_topics."""
+    """Mute or unmute a topic. Legacy form of POST /user_topics."""
     channel: int | str | None = stream if stream_id is None else stream_id
     if channel is None or (stream_id is not None and stream is not None):
         raise Refused("Give either the channel's ID or its name, but not both.")

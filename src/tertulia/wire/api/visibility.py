@@ -1,4 +1,4 @@
-"""What viewers may know of channels and accounts, including at the time of an entry."""
+"""The channels and accounts that viewers may see, now and at the time of an entry."""
 
 from msgspec import Struct
 
@@ -67,10 +67,10 @@ def readable_at_entry(context: ProjectionContext, user: User, channel: Channel) 
 
 
 def sees_user(context: ProjectionContext, user: User, other: User) -> bool:
-    """Whether the user may know of the other account, and could when the entry was written. A
-    client that was offline first gets the account from the entry that made it visible."""
+    """Whether the user may see the other account, and could when the entry was written. A client
+    that was offline first gets the account from the entry that made it visible."""
     state = context.state
-    if other.id == user.id:  # Gains are ranges of IDs, which may include the viewer's.
+    if other.id == user.id:  # Gained accounts are ranges of IDs, which may include the viewer's.
         return True
     return permissions.sees_user(state, user, other) and not state.contacts.gained_since(
         context.entry.seq, user.id, other.id
@@ -80,7 +80,7 @@ def sees_user(context: ProjectionContext, user: User, other: User) -> bool:
 def sees_account(
     context: ProjectionContext, change: StatusChanged | ProfileChanged, viewer: Viewer
 ) -> bool:
-    """Whether the viewer may know of the changed account."""
+    """Whether the viewer may see the changed account."""
     return sees_user(context, viewer.user, context.state.users[change.user_id])
 
 

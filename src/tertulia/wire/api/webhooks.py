@@ -37,7 +37,7 @@ BRANCHES: Final = "branches"
 
 @cache
 def integration_objects() -> list[dict[str, Any]]:
-    """All integrations, by display name."""
+    """Return all integrations, by display name."""
     from tertulia.integrations.services import INTEGRATIONS  # Slow to import.
 
     by_title = sorted(INTEGRATIONS.values(), key=lambda integration: integration.title.casefold())
@@ -66,8 +66,8 @@ def encoded_call(
     details: MessageDetails,
     token: str,
 ) -> EncodedCall | None:
-    """Encode the request to a bot's service. None for direct messages in Slack's format, which has
-    none."""
+    """Encode the request to a bot's service. Return None for direct messages in Slack's format,
+    which doesn't support them."""
     if service.format is ServiceFormat.SLACK:
         return _slack(node, bot, call, message, token)
     form = MessageFormat(apply_markdown=False, client_gravatar=False, empty_topic_name=True)
@@ -184,7 +184,7 @@ async def find_webhook(call: Call, integration: TextPath) -> IntegrationResponse
 
 
 def _text(text: str | None) -> str | None:
-    # Some services encode the URL that they are given once more.
+    # Some services encode the URL again.
     return unquote(text) if text is not None and _ENCODED.search(text) else text
 
 

@@ -1,1 +1,1 @@
-"""Uploaded files and pictures, as they come in and go out."""
+"""Serving and receiving uploaded files and pictures."""

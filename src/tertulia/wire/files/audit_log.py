@@ -9,48 +9,42 @@ from typing import Any, Final
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import BaseRoute
 
 from tertulia.domain import permissions
 from tertulia.model.errors import NotPermitted
-from tertulia.service import links
 from tertulia.state.state import State
 from tertulia.store import audit_log
 from tertulia.wire.api.audit_log import TICKET, AuditFilter, AuditRecordObject, record_object
-from tertulia.wire.files.downloads import Gone, disposition, page
+from tertulia.wire.files.downloads import Gone, disposition
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.rate_limits import read_for
 
 _PAGE: Final = 500
-"""Records that are read together."""
+"""Records per database query."""
 _COLUMNS: Final = (
     *("id", "time", "kind", "actor_id", "actor", "user_id", "user", "way", "address"),
     *("session_id", "key_id", "command", "agent", "details"),
 )
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""What a spreadsheet takes for the beginning of a formula."""
+"""The characters at which a spreadsheet starts a formula."""
 
 
-def audit_log_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
-    """The route to exports of the audit log."""
-
-    async def download(request: Request) -> Response:
-        text = node.vault.text_of(TICKET, request.path_params["ticket"], node.clock())
-        if text is None:
-            raise Gone
-        user_id, _, asked = text.partition(":")
-        _require_owner(node, int(user_id))
-        read_for(request, node.state.users[int(user_id)])
-        wanted = msgspec.json.decode(asked, type=AuditFilter)
-        headers = {
-            "Cache-Control": "no-store",
-            "Content-Disposition": disposition("attachment", "audit-log.csv"),
-            "Referrer-Policy": "no-referrer",
-        }
-        content = _rows(node, int(user_id), wanted)
-        return StreamingResponse(content, 200, headers, "text/csv; charset=utf-8; header=present")
-
-    return (page(node, links.AUDIT_LOG + "{ticket}/{name}", download),)
+async def download(node: HttpNode, request: Request) -> Response:
+    """Return the file behind a link from `GET /audit_log/export`. Raises Gone."""
+    text = node.vault.text_of(TICKET, request.path_params["ticket"], node.clock())
+    if text is None:
+        raise Gone
+    user_id, _, asked = text.partition(":")
+    _require_owner(node, int(user_id))
+    read_for(request, node.state.users[int(user_id)])
+    wanted = msgspec.json.decode(asked, type=AuditFilter)
+    headers = {
+        "Cache-Control": "no-store",
+        "Content-Disposition": disposition("attachment", "audit-log.csv"),
+        "Referrer-Policy": "no-referrer",
+    }
+    content = _rows(node, int(user_id), wanted)
+    return StreamingResponse(content, 200, headers, "text/csv; charset=utf-8; header=present")
 
 
 def _require_owner(node: HttpNode, user_id: int) -> None:
@@ -61,7 +55,7 @@ def _require_owner(node: HttpNode, user_id: int) -> None:
 
 
 async def _rows(node: HttpNode, user_id: int, wanted: AuditFilter) -> AsyncIterator[str]:
-    # A mark, without which spreadsheets don't read it as UTF-8.
+    # A byte order mark, without which spreadsheets don't read the file as UTF-8.
     yield "\ufeff" + _line(_COLUMNS)
     before = wanted.before
     while True:
@@ -73,7 +67,7 @@ async def _rows(node: HttpNode, user_id: int, wanted: AuditFilter) -> AsyncItera
             user_id=wanted.user_id,
             kind=wanted.kind,
         )
-        _require_owner(node, user_id)  # Otherwise, this breaks off the response.
+        _require_owner(node, user_id)  # If that changed, this aborts the response.
         if not results:
             return
         records = map(record_object, results)

@@ -47,9 +47,9 @@ async def stored_file(
     The caller must have been authorized. `headers` must have `Content-Disposition` and `ETag`.
     Raises FileNotFoundError if the file was deleted in the meantime.
     """
-    if file.place is not None:
+    if file.local_path is not None:
         return FileResponse(
-            file.place, media_type=media_type, headers=headers, stat_result=file.status
+            file.local_path, media_type=media_type, headers=headers, stat_result=file.status
         )
     if node.config.file_downloads == "redirect" and request.method != "HEAD":
         disposition = headers["Content-Disposition"]
@@ -91,7 +91,7 @@ async def stored_file(
 
 
 async def _checked(first: bytes, rest: AsyncIterator[bytes], size: int) -> AsyncIterator[bytes]:
-    """Yield the whole file. Raises FilesUnavailable, which breaks off the response, if its size is
+    """Yield the whole file. Raises FilesUnavailable, which aborts the response, if its size is
     wrong."""
     remaining = size - len(first)
     yield first
@@ -107,8 +107,8 @@ async def _checked(first: bytes, rest: AsyncIterator[bytes], size: int) -> Async
 def _byte_range(request: Request, size: int, headers: dict[str, str]) -> tuple[int, int] | None:
     """Return the requested byte range as (start, end), with `end` excluded.
 
-    The whole file unless the request has a single valid range. None for a range beyond the end of
-    the file.
+    Without a single valid range in the request, it's the whole file. Return None for a range beyond
+    the end of the file.
     """
     match = _RANGE.fullmatch(request.headers.get("range", "").replace(" ", ""))
     condition = request.headers.get("if-range")
@@ -148,7 +148,7 @@ class Gone(Refused):
 
 
 def file_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
-    """The routes to uploaded files."""
+    """Return the routes to uploaded files."""
 
     async def show(request: Request) -> Response:
         attachment = await _authorized(node, request, request.path_params["path"])
@@ -168,8 +168,10 @@ def file_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
     async def export(request: Request) -> Response:
         number = node.vault.text_of(EXPORT_TICKET, request.path_params["ticket"], node.clock())
         export = None if number is None else node.state.data_exports.get(int(number))
-        file = await node.files.found(export.path) if export is not None and export.path else None
-        if export is None or file is None:
+        if export is None or not export.path or not node.state.users[export.user_id].is_active:
+            raise Gone
+        file = await node.files.found(export.path)
+        if file is None:
             raise Gone
         headers = {
             **_headers(EXPORT_TYPE),
@@ -203,7 +205,8 @@ def page(
     *,
     shows_picture: bool = False,
 ) -> Route:
-    """A route that responds with a file, or with an error as HTML or as a placeholder image."""
+    """Return a route that responds with a file, or with an error as HTML or as a placeholder
+    image."""
 
     async def get(request: Request) -> Response:
         if request.method == "OPTIONS":
@@ -317,7 +320,7 @@ def _is_cached(request: Request, tag: str) -> bool:
 
 
 def disposition(kind: str, name: str) -> str:
-    """A Content-Disposition header (RFC 6266) with the name, and an ASCII fallback for older
+    """Return a Content-Disposition header (RFC 6266) with the name, and an ASCII fallback for older
     clients."""
     plain = re.sub(r'[^ -~]|["\\%]', "_", name)
     return f"{kind}; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"

@@ -5,7 +5,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from tertulia.domain import permissions
-from tertulia.domain.organization.exports import realm_exports
+from tertulia.domain.organization.exports import organization_exports
 from tertulia.model.errors import MayNotOpen
 from tertulia.service.links import REALM_EXPORT
 from tertulia.store.files import EXPORTS
@@ -28,7 +28,9 @@ def export_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
             raise MayNotOpen
         permissions.require_administrator(node.state, user)
         path = f"{EXPORTS}/{request.path_params['name']}"
-        export = next((export for export in realm_exports(node.state) if export.path == path), None)
+        export = next(
+            (export for export in organization_exports(node.state) if export.path == path), None
+        )
         file = None if export is None else await node.files.found(path)
         if export is None or file is None:
             raise Gone

@@ -13,6 +13,7 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from tertulia import pictures
+from tertulia.domain.accounts.avatars import AVATARS_PATH, DRAWN_PATH
 from tertulia.model.errors import MayNotOpen, Unavailable
 from tertulia.outbound.http_responses import NotFetched
 from tertulia.service.files import pictures as custom_emoji
@@ -20,7 +21,6 @@ from tertulia.service.files.pictures import AVATAR_SIZE, MEDIUM_SIZE
 from tertulia.service.links import EXTERNAL
 from tertulia.service.tasks import SingleFlight
 from tertulia.store.url_cache import UrlCache
-from tertulia.wire.api.users.objects import AVATARS_PATH, DRAWN_PATH
 from tertulia.wire.files.downloads import FOREIGN, SANDBOX, Gone, page
 from tertulia.wire.http.errors import NotFound
 from tertulia.wire.http.forms import MIB
@@ -77,7 +77,7 @@ def emoji_pages(node: HttpNode) -> tuple[Route, ...]:
         file: str = request.path_params["file"]
         content = None
         if _FILE.fullmatch(file) and request.path_params["realm_id"] == node.state.realm.id:
-            content = await node.files.read(custom_emoji.emoji_place(file))
+            content = await node.files.read(custom_emoji.emoji_path(file))
         if content is None:
             return Response("This emoji doesn't exist.\n", 404, media_type="text/plain")
         return unless_known(request, content, _MEDIA_TYPES[file.rpartition(".")[2]], headers)
@@ -88,14 +88,14 @@ def emoji_pages(node: HttpNode) -> tuple[Route, ...]:
 logger = logging.getLogger("tertulia.http")
 
 MAX_BYTES: Final = 20 * MIB
-"""Larger images and videos aren't shown."""
+"""Largest image or video, in bytes. Larger ones aren't shown."""
 SECONDS: Final = 20.0
-AT_ONCE: Final = 8
-"""Fetches at the same time. Each holds its content in memory."""
+MAX_CONCURRENT: Final = 8
+"""Concurrent fetches. Each holds its content in memory."""
 WAITING: Final = 100
-"""URLs that may wait to be fetched; beyond that, requests are answered with 503."""
+"""The most URLs that wait to be fetched. Further requests get status 503."""
 MISSING_SECONDS: Final = 300.0
-"""How long a URL that couldn't be fetched isn't tried again."""
+"""How long a URL that couldn't be fetched isn't retried."""
 _MAX_MISSING: Final = 1000
 _TYPES: Final = "image/avif,image/webp,image/*;q=0.9,video/mp4;q=0.8,video/webm;q=0.8"
 _MP4_BRANDS: Final = frozenset(
@@ -104,7 +104,7 @@ _MP4_BRANDS: Final = frozenset(
 
 
 def media_type(first: bytes) -> str | None:
-    """The media type by the first bytes; None for unsupported types."""
+    """Return the media type for the first bytes; None for unsupported types."""
     if first.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if first.startswith(b"\xff\xd8\xff"):
@@ -135,11 +135,11 @@ class _ExternalContent:
             "The server is loading too many external images and videos. Try again."
         )
         self._missing: OrderedDict[str, float] = OrderedDict()
-        self._free = asyncio.Semaphore(AT_ONCE)
+        self._free = asyncio.Semaphore(MAX_CONCURRENT)
 
     async def path(self, url: str) -> Path:
-        """The path of the cached content. Raises Gone if the URL has none that can be shown, and
-        Unavailable if too many fetches are waiting."""
+        """Return the path of the cached content. Raises Gone if the URL has no content that can be
+        shown, and Unavailable if too many fetches are waiting."""
         if (path := await self._cached(url)) is not None:
             return path
         if self._node.log.elapsed() < self._missing.get(url, 0):

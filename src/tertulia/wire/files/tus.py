@@ -1,4 +1,4 @@
-"""Resumable uploads with the tus protocol 1.0.0. They survive a restart of the server."""
+"""Resumable uploads with the tus protocol 1.0.0. Uploads survive a restart of the server."""
 
 import asyncio
 import contextlib
@@ -50,7 +50,7 @@ EXTENSIONS: Final = "creation,creation-with-upload,termination,checksum,expirati
 EXPIRY_SECONDS: Final = 86400
 PIECE: Final = "application/offset+octet-stream"
 IMPORT: Final = "import"
-"""The `purpose` in the metadata of an export that an owner wants to import."""
+"""The `purpose` in the metadata of an export that an owner is going to import."""
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 """All methods are routed here, so that errors have tus headers."""
 _TOO_LONG: Final = "This chunk extends past the end of the file."
@@ -78,7 +78,7 @@ def tus_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
 
 
 class UploadedExport(ApiResponse, kw_only=True):
-    """An export of another chat server is complete: `POST /imports` imports it."""
+    """A complete upload of another server's export. Import it with `POST /imports`."""
 
     upload: str
 
@@ -102,7 +102,7 @@ class _Tus:
         self._partials = node.partials
         self._holds: dict[str, _Hold] = {}
         self._creating = WeakValueDictionary[int, asyncio.Lock]()
-        """By person, while they or one of their bots create an upload."""
+        """Locks by person, held while they or one of their bots create an upload."""
 
     async def respond(self, request: Request) -> Response:
         method = request.method
@@ -166,8 +166,6 @@ class _Tus:
         metadata = request.headers.get("upload-metadata", "")
         fields = metadata_in(metadata)
         is_import = fields.get("purpose") == IMPORT
-        if is_import and (key := access_key_in(request.scope)) is not None:
-            access_keys.require(key, NO_KEYS)  # As for everything else about imports.
         limit = self._limit(is_import=is_import)
         if length > limit:
             raise TusRefused(
@@ -185,7 +183,7 @@ class _Tus:
             expires=int(node.clock()) + EXPIRY_SECONDS,
             is_import=is_import,
         )
-        self._require_right(user, partial)
+        self._require_right(request, user, partial)
         # One at a time, so that later uploads count the space that this one reserves.
         person = node.state.users.person_of(user)
         async with self._creating.setdefault(person.id, asyncio.Lock()):
@@ -202,16 +200,19 @@ class _Tus:
             return Response(status_code=201, headers=headers)
         return await self._append(request, partial, 0, checksum, 201, headers)
 
-    def _require_right(self, user: User, partial: PartialUpload) -> None:
-        if partial.is_import:
-            permissions.require_owner(self._node.state, user)
+    def _require_right(self, request: Request, user: User, partial: PartialUpload) -> None:
+        if not partial.is_import:
+            return
+        if (key := access_key_in(request.scope)) is not None:
+            access_keys.require(key, NO_KEYS)  # As for all other import endpoints.
+        permissions.require_owner(self._node.state, user)
 
     async def _require_room(self, user: User, partial: PartialUpload) -> None:
         node, quota = self._node, self._node.config.upload_quota
         others = await reserved_bytes(node, user)
         with _storage_errors():
             await require_disk_space(node, partial.length)
-            if not partial.is_import:  # It's gone after the import.
+            if not partial.is_import:  # The file is deleted after the import.
                 attachments.check_upload_quota(node.state, user, partial.length, quota, others)
 
     async def _require_few_unfinished(self, user: User) -> None:
@@ -273,7 +274,7 @@ class _Tus:
             raise TusRefused(404, "This upload doesn't exist.")
         if partial.expires <= self._node.clock():
             raise TusRefused(410, "This upload has expired. Upload the file again.")
-        self._require_right(user, partial)
+        self._require_right(request, user, partial)
         return partial
 
     async def _reload(self, partial: PartialUpload) -> PartialUpload:
@@ -335,8 +336,8 @@ class _Tus:
                     await require_disk_space(self._node, partial.length - present)
                 await self._take(request, partial, pieces, stop, checksum)
                 self._node.log.store.hear_gathered()
-                # Rights may have been lost in the meantime.
-                self._require_right(self._who(request), partial)
+                # Rights may have been revoked since.
+                self._require_right(request, self._who(request), partial)
                 present = pieces.size
         headers = {**headers, "Upload-Offset": str(present)}
         if present < partial.length:

@@ -1,4 +1,4 @@
-"""The headers and the body of a request of the tus protocol."""
+"""The headers and body of a tus request."""
 
 import asyncio
 import base64
@@ -20,7 +20,7 @@ ALGORITHMS: Final = ("sha1", "sha256", "md5")
 LOOK_SECONDS: Final = 0.5
 """How often a request that waits for its body checks whether another process wants the upload."""
 CHUNK: Final = MIB
-"""Bytes that are buffered before they are written."""
+"""Bytes that are buffered before they're written."""
 NUMBER: Final = re.compile(r"[0-9]{1,18}")
 
 
@@ -33,7 +33,7 @@ class Checksum:
 
     @classmethod
     def of(cls, request: Request) -> "Checksum | None":
-        """The request's checksum, or None. Refused if it can't be parsed."""
+        """Return the request's checksum, or None. Refuses one that can't be parsed."""
         header = request.headers.get("upload-checksum")
         if header is None:
             return None
@@ -55,12 +55,12 @@ class Checksum:
 
 
 def content_type(request: Request) -> str:
-    """The body's media type, without parameters."""
+    """Return the body's media type, without parameters."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def number_in(request: Request, header: str) -> int:
-    """The number of bytes in a header. Refused if it's missing or invalid."""
+    """Return the number of bytes in a header. Refuses a missing or invalid one."""
     text = request.headers.get(header, "")
     if not NUMBER.fullmatch(text):
         raise Refused(f"The {header.title()} header must be a number of bytes.")
@@ -68,7 +68,7 @@ def number_in(request: Request, header: str) -> int:
 
 
 def metadata_in(header: str) -> dict[str, str]:
-    """Decode an Upload-Metadata header. Refused if it isn't valid."""
+    """Decode an Upload-Metadata header. Refuses an invalid one."""
     metadata: dict[str, str] = {}
     for pair in header.split(",") if header.strip() else ():
         name, _, encoded = pair.strip().partition(" ")

@@ -1,1 +1,1 @@
-"""One HTTP request: who sends it, what it brings, what it may cost, and how it is answered."""
+"""Handling one HTTP request: authentication, parameters, rate limits, and the response."""

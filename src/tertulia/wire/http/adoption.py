@@ -1,8 +1,8 @@
 """Accepting passwords and API keys of the previous server (the setting `moving_from_url`), once for
 each imported account.
 
-For an account that can't adopt one, the same is asked about an account that can't exist there. So
-neither the time nor a failing server tells which addresses have an imported account.
+For an account that can't adopt one, the previous server is asked about an account that can't exist
+there. So neither timing nor a failing server reveals which addresses have an imported account.
 """
 
 import asyncio
@@ -26,16 +26,16 @@ from tertulia.wire.http.request_head import client_address, client_network, head
 logger = logging.getLogger("tertulia.sign_in")
 
 LEAST_SECONDS: Final = 1.0
-"""How long refusing a password takes at least: servers verify a password only if the account
-exists, which takes time."""
+"""Minimum time before a password is refused. Servers verify a password only if the account exists,
+which takes time."""
 
 
 async def adopted_password(
     node: HttpNode, request: Request, address: str, user: User | None, password: str
 ) -> Credential | None:
-    """Return the account's credential if it has just adopted this password; None if it isn't its
-    password on the previous server. `user` is the account with the address, if any. The caller has
-    counted the attempt.
+    """Return the account's credential if it has just adopted this password, or None if the previous
+    server refuses it. `user` is the account with the address, if any. The caller has counted the
+    attempt.
 
     Raises Unavailable if the previous server doesn't respond.
     """
@@ -57,8 +57,8 @@ async def adopted_password(
 
 
 async def adopts_key_of(node: HttpNode, request: Request) -> bool:
-    """Return whether the account that an unknown API key of the request belongs to has just adopted
-    the key. Raises Unavailable if the previous server doesn't respond."""
+    """Whether the account that the request's unknown API key belongs to has just adopted the key.
+    Raises Unavailable if the previous server doesn't respond."""
     server = _server(node, request)
     authorization = header(request.scope["headers"], b"authorization")
     if server is None or authorization is None:
@@ -86,12 +86,12 @@ async def adopts_key_of(node: HttpNode, request: Request) -> bool:
             await _adopt(node, request, user, api_key, None)
 
     digest = key_digest(api_key)
-    await node.adoptions.do((account, digest), verify, MAX_AT_ONCE)
+    await node.adoptions.do((account, digest), verify, MAX_CONCURRENT)
     return user is not None and node.state.credentials.by_key_digest.get(digest) == user.id
 
 
-MAX_AT_ONCE: Final = 16
-"""Keys that are verified at the same time."""
+MAX_CONCURRENT: Final = 16
+"""Concurrent verifications of keys."""
 
 
 def _server(node: HttpNode, request: Request) -> PreviousServer | None:
@@ -104,8 +104,8 @@ def _nobody(mark: str) -> str:
 
 
 def _mark(node: HttpNode, named: str) -> str:
-    """Return what stands for the name of an account that can't adopt anything. It's the same each
-    time: servers limit attempts by address."""
+    """Return a text that stands for an account that can't adopt anything. The same name always
+    gives the same text, because servers limit attempts by address."""
     return node.vault.mark(named.casefold())
 
 

@@ -1,4 +1,4 @@
-"""Where requests come from, and records for the audit log of what changes nothing."""
+"""Origins of requests, and audit log records for actions that don't change the organization."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -15,7 +15,7 @@ _LONGEST_AGENT: Final = 200
 
 
 class RequestOrigin:
-    """Where a request comes from. Within its context, it's the origin of commands."""
+    """The origin of a request. Within its context, it's also the origin of commands."""
 
     __slots__ = ("_scope", "_token", "is_over", "recorder")
 
@@ -25,7 +25,8 @@ class RequestOrigin:
         self.is_over = False
 
     def __enter__(self) -> None:
-        # (In the scope, it would be a cycle, which only a full garbage collection frees.)
+        # In the scope, it would create a reference cycle, which only a full garbage collection
+        # frees.
         self._token = current_origin.set(self)
 
     def __exit__(self, *_: object) -> None:
@@ -35,17 +36,17 @@ class RequestOrigin:
     def origin(self) -> Origin:
         state = self._scope["state"]
         session, key = state.get("session"), state.get("access_key")
-        way: Way = "page"
+        origin: Way = "page"
         if state.get("is_directory"):
-            way = "directory"
+            origin = "directory"
         elif session is not None:
-            way = "session"
+            origin = "session"
         elif key is not None:
-            way = "access_key"
+            origin = "access_key"
         elif state.get("user") is not None:
-            way = "api_key"
+            origin = "api_key"
         return Origin(
-            way=way,
+            way=origin,
             address=client_address(Request(self._scope)),
             agent=(header(self._scope["headers"], b"user-agent") or "")[:_LONGEST_AGENT],
             session_id=None if session is None else session.id,
@@ -61,9 +62,9 @@ def record(
     user_id: int | None = None,
     details: Mapping[str, Any] | None = None,
 ) -> None:
-    """Record something in the audit log that is no change of the organization, such as a refused
-    code. `actor_id` is the account that did it, if that is proven, and `user_id` the account that
-    it was done to. Before there is an organization, nothing is recorded."""
+    """Add a record to the audit log for an action that doesn't change the organization, such as a
+    refused code. `actor_id` is the account that acted, if that is proven, and `user_id` the account
+    that it acted on. Without an organization, nothing is recorded."""
     command_origin = current_origin.get()
     if isinstance(command_origin, RequestOrigin):
         network = client_network(request) or ""

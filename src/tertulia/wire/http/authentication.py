@@ -40,12 +40,11 @@ CSRF_HEADER: Final = "x-csrf-token"
 WEBSITE: Final = "website"
 """The client name of requests that use a session cookie."""
 KNOWN_HEADERS: Final = 10_000
-"""Authorization headers whose parsed form is cached. Whether the key is valid is checked each
-time."""
+"""The most Authorization headers whose parsed form is cached. The key is checked each time."""
 USUAL_HEADER: Final = 400
-"""The length, in characters, up to which an Authorization header is cached."""
+"""The longest Authorization header that is cached, in characters."""
 _SHOWN: Final = 200
-"""The length, in characters, up to which a host is logged."""
+"""The longest host that is logged, in characters."""
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -97,7 +96,7 @@ def access_key_in(scope: Scope) -> AccessKey | None:
 
 
 def within_reach(request: Request, user: User | None) -> User | None:
-    """Return the user whom the request was authenticated for, within the reach of its access
+    """Return the user that the request was authenticated for, within the reach of its access
     key."""
     key = access_key_in(request.scope)
     return user if user is None or key is None else ReachedUser.of(user, key.reach)
@@ -168,7 +167,7 @@ def _with_key(node: HttpNode, hashed: str) -> tuple[User, AccessKey | None]:
         user = state.users[user_id]
         if not state.realm.account_api_keys and not user.is_bot:
             raise WrongApiKey(
-                "This organization doesn't accept people's own API keys. Sign in to this app again,"
+                "This organization doesn't accept personal API keys. Sign in to this app again,"
                 " or create a key for it in your settings."
             )
         return user, None
@@ -256,8 +255,8 @@ def owner_of_session(node: HttpNode, session: Session) -> User:
 
 
 def csrf_token(vault: Vault, session: Session) -> str:
-    """Return the token that our pages send along with the session cookie, and no other site can
-    know."""
+    """Return the token that Tertulia's pages send with the session cookie, and that no other site
+    can know."""
     return vault.token("csrf", session.id, session.digest)
 
 
@@ -273,10 +272,10 @@ def require_own_page(config: Config, request: Request) -> None:
     if site not in {"same-origin", "none"}:
         raise CsrfFailed("The request comes from a page on another server.")
     origin = request.headers.get("origin")
-    if origin is None or _host_in(origin) in (own := _own_hosts(config, request)):
+    if origin is None or _host_in(origin) in (hosts := _own_hosts(config, request)):
         return
-    # Most often a proxy doesn't pass on the Host header.
-    page, server = origin[:_SHOWN], " or ".join(sorted(own))[:_SHOWN]
+    # Usually because a proxy doesn't pass on the Host header.
+    page, server = origin[:_SHOWN], " or ".join(sorted(hosts))[:_SHOWN]
     fields = {"page": page, "server": server}
     logger.warning(
         "refused a page of another server; check that the proxy passes on the Host header",
@@ -292,8 +291,8 @@ def require_own_page(config: Config, request: Request) -> None:
 def _own_hosts(config: Config, request: Request) -> set[str]:
     """Return the names of this server. Schemes are ignored, because a proxy may have removed
     TLS."""
-    own = {request.headers.get("host", ""), _host_in(config.external_url)}
-    return {host.lower() for host in own if host}
+    hosts = {request.headers.get("host", ""), _host_in(config.external_url)}
+    return {host.lower() for host in hosts if host}
 
 
 def _host_in(address: str) -> str:

@@ -1,8 +1,8 @@
-"""Gzip streams that are assembled from precompressed parts and others.
+"""Gzip streams assembled from precompressed and other parts.
 
-A part is raw deflate that ends at a byte boundary and refers to nothing before it. So parts can be
-concatenated, and none reveals by its length what is in another. The stream's checksum is computed
-from those of its parts.
+A part is raw deflate data that ends at a byte boundary and refers to nothing before it. So parts
+can be concatenated, and the length of a part reveals nothing about the others. The stream's
+checksum is computed from the parts' checksums.
 """
 
 import struct
@@ -14,9 +14,9 @@ from typing import Final
 LEVEL: Final = 1
 """The fastest level. The others take several times as long to save another tenth."""
 MIN_COMPRESSED: Final = 128
-"""Smaller parts are stored uncompressed."""
+"""Smallest part that is compressed, in bytes."""
 _QUICKLY_SUMMED: Final = 8192
-"""The size up to which computing a checksum is faster than combining two."""
+"""The size, in bytes, up to which computing a checksum is faster than combining two."""
 _HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"
 _END: Final = b"\x03\x00"
 """An empty final block."""
@@ -34,10 +34,10 @@ class Compressed:
     """Raw deflate that ends at a byte boundary."""
     checksum: int
     shift: int
-    """The factor for a checksum that these bytes follow."""
+    """The factor that a preceding checksum is multiplied by."""
 
     def following(self, checksum: int) -> int:
-        """Return the checksum of earlier bytes followed by these."""
+        """Return the checksum of earlier bytes followed by these bytes."""
         if len(self.content) < _QUICKLY_SUMMED:
             return zlib.crc32(self.content, checksum)
         return _product(self.shift, checksum) ^ self.checksum
@@ -81,18 +81,18 @@ def accepts(encoding: str, accepted: str) -> bool:
     return weights.get(encoding, weights.get("*", "q=0")) not in {"q=", "q=0"}
 
 
-# The checksum of a whole is that of its beginning, multiplied by x^(8 n) modulo the polynomial of
-# CRC-32, plus that of its end, which has n bytes.
+# The checksum of the whole is that of its beginning, multiplied by x^(8 n) modulo the polynomial of
+# CRC-32, plus that of its end, whose size is n bytes.
 
 
-def _product(one: int, other: int) -> int:
+def _product(a: int, b: int) -> int:
     """Multiply two polynomials modulo that of the checksum."""
     product = 0
-    while one:
-        if one & _ONE:
-            product ^= other
-        one = one << 1 & 0xFFFFFFFF
-        other = other >> 1 ^ (_POLYNOMIAL if other & 1 else 0)
+    while a:
+        if a & _ONE:
+            product ^= b
+        a = a << 1 & 0xFFFFFFFF
+        b = b >> 1 ^ (_POLYNOMIAL if b & 1 else 0)
     return product
 
 

@@ -39,12 +39,13 @@ from tertulia.wire.http.request_head import (
 
 _CHALLENGE: Final = b"www-authenticate"
 _FORGET: Final = (b"clear-site-data", b'"storage"')
-"""Clears what our pages stored in the browser, such as drafts, from its next user."""
+"""Clears data that Tertulia's pages stored in the browser, such as drafts, so that its next user
+doesn't see them."""
 DEVICE_SECONDS: Final = 365 * 86400
 """How long a browser counts as a user's device after it was last used to sign in."""
 _DEVICE: Final = "device"
 _DEVICE_ACCOUNTS: Final = 5
-"""The number of accounts that a browser is remembered for: people share computers."""
+"""The most accounts that a browser is remembered for, because people share computers."""
 
 
 def set_session_cookies(node: HttpNode, request: Request, session: Session, token: str) -> None:
@@ -65,7 +66,7 @@ def clear_session_cookies(node: HttpNode, request: Request) -> None:
 
 
 def _set(request: Request, *cookies: str) -> None:
-    """Set cookies with the response, in place of those that were set before under their names."""
+    """Set cookies with the response, replacing earlier ones of the same names."""
     new = {cookie.partition("=")[0] for cookie in cookies}
     before = getattr(request.state, "cookies", ())
     kept = (cookie for cookie in before if cookie.partition("=")[0] not in new)
@@ -73,8 +74,8 @@ def _set(request: Request, *cookies: str) -> None:
 
 
 def clear_site_data(request: Request) -> None:
-    """Make the browser clear what our pages stored, with the response. Call this only for requests
-    that are proven to come from our pages (CSRF)."""
+    """Make the browser clear the data that Tertulia's pages stored, with the response. Call this
+    only for requests that are proven to come from Tertulia's pages (CSRF)."""
     request.state.is_to_forget = True
 
 
@@ -109,8 +110,8 @@ def device_id_of(node: HttpNode, request: Request, user: User) -> str | None:
 
 
 def add_cookie(config: Config, request: Request, name: str, value: str, seconds: int) -> None:
-    """Set a cookie that only this server reads with the response, or delete it (0 seconds). The one
-    set last under a name counts."""
+    """Set a cookie that scripts can't read with the response, or delete it (0 seconds). The last
+    value for a name counts."""
     _set(request, _cookie(config, request, name, value, seconds))
 
 
@@ -157,7 +158,7 @@ def _cookie(config: Config, request: Request, name: str, value: str, seconds: in
 
 
 class SessionCookies:
-    """Middleware that sends the cookies that endpoints set, renews sessions in use, and keeps
+    """Middleware that sends the cookies that endpoints set, renews sessions in use, and prevents
     browsers from opening their password dialog."""
 
     def __init__(self, node: HttpNode, app: ASGIApp) -> None:
@@ -190,7 +191,7 @@ class SessionCookies:
         await self._app(scope, receive, sending)
 
     async def _note_use(self, key: AccessKey, request: Request) -> None:
-        """Record that the access key is in use, at intervals."""
+        """Record, at intervals, that the access key is in use."""
         node = self._node
         if access_keys.is_stale(key, node.clock()):
             address = client_address(request)
@@ -198,7 +199,7 @@ class SessionCookies:
                 await node.log.submit(None, access_keys.use, key.id, address)
 
     async def _renew(self, request: Request) -> None:
-        """Record that the session is in use and renew its cookies, at intervals."""
+        """Record, at intervals, that the session is in use, and renew its cookies."""
         node, session = self._node, session_in(request.scope)
         if session is None or hasattr(request.state, "cookies"):
             return
@@ -214,8 +215,8 @@ class SessionCookies:
 def without_basic_challenge(
     status: int, headers: Iterable[tuple[bytes, bytes]]
 ) -> list[tuple[bytes, bytes]]:
-    """Return the headers of a response to a browser, without `Basic` in a 401: it would open a
-    dialog for a name and a password, where an API key is expected."""
+    """Return a response's headers without `Basic` in a 401: browsers would open a dialog for a name
+    and a password, but an API key is expected."""
     if status != 401:
         return list(headers)
     return [

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute
 from starlette.routing import Route as PathRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -50,12 +50,20 @@ from tertulia.wire.http.responses import (
     plain,
     success,
 )
-from tertulia.wire.http.routing import Access, ApiResponse, Call, Redirect, Route
+from tertulia.wire.http.routing import (
+    EVENT_STREAM,
+    Access,
+    ApiResponse,
+    Call,
+    EventStream,
+    Redirect,
+    Route,
+)
 
 logger = logging.getLogger("tertulia.http")
 
 ANONYMOUS_BODY = 256 * 1024
-"""The size limit, in bytes, for bodies of anonymous requests."""
+"""Largest body of anonymous requests, in bytes."""
 
 
 class Endpoint:
@@ -116,20 +124,20 @@ class Endpoint:
                 request, limit if user is not None else min(limit, ANONYMOUS_BODY)
             )
         if node.state.seq != seen:
-            self._authenticated(request, route)  # Rights may have been lost in the meantime.
+            self._authenticated(request, route)  # Rights may have been revoked since.
         try:
             return await self._handled(
                 request, route, user, sent, uploads=tuple(uploads), body=body
             )
         except Unavailable:
-            # A failed commit of another request is no reason to fail a read.
+            # A failed commit of another request doesn't invalidate a read.
             is_question = route.method == "GET" and not route.polls
             if not is_question or not await node.log.durability.was_reloaded(generation):
                 raise
         return await self._handled(request, route, self._authenticated(request, route), sent)
 
     async def _answer_file(self, request: Request, route: Route) -> Response:
-        """Authenticate the sender before writing the file."""
+        """Authenticate the sender before the file is received."""
         node = self._node
         try:
             user = await self._admitted(request, route)
@@ -140,7 +148,7 @@ class Endpoint:
         limit = node.config.max_file_upload_size_mib * MIB
         async with received_file(request, node.uploads, limit) as (sent, file):
             node.log.store.hear_gathered()
-            self._authenticated(request, route)  # Rights may have been lost in the meantime.
+            self._authenticated(request, route)  # Rights may have been revoked since.
             return await self._handled(request, route, user, sent, file=file)
 
     async def _admitted(self, request: Request, route: Route) -> User | None:
@@ -187,8 +195,8 @@ class Endpoint:
         )
         values, ignored = decode(route.handler, sent, request.path_params)
         answer = await call_endpoint(route.handler, call, values) or ApiResponse()
-        # The response may show changes that aren't on disk yet. (A command saw the state that
-        # counts.)
+        # The response may show changes that aren't on disk yet. (A command has used the committed
+        # state.)
         try:
             await node.log.durability.settled(generation if route.method == "GET" else None)
         except Unavailable:
@@ -196,6 +204,10 @@ class Endpoint:
                 raise
             # The command may have been committed before the failed commit.
             raise OutcomeUnknown from None
+        if isinstance(answer, EventStream):
+            # Proxies then pass it on immediately.
+            unbuffered = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+            return StreamingResponse(answer.events, 200, unbuffered, EVENT_STREAM)
         if isinstance(answer, Redirect):
             return RedirectResponse(answer.address, status_code=302)
         if call.answer_headers:
@@ -239,7 +251,7 @@ _WHILE_MOVING = frozenset(
 
 
 def _require_allowed(node: HttpNode, route: Route) -> None:
-    """Raise Refused for requests that write, while the organization is moving here."""
+    """Raise Refused for writing requests while the organization is moving to this server."""
     is_harmless = route.access is Access.ANYONE or route.path in _WHILE_MOVING
     if route.method != "GET" and not is_harmless:
         require_moved(node.state)
@@ -263,7 +275,7 @@ class Methods(NamedTuple):
 
 
 def endpoints_by_path(routes: Iterable[Route]) -> Paths[Methods]:
-    """Return the endpoints by path. Nodes of one process share the result."""
+    """Return the endpoints by path. All nodes of a process share the result."""
     by_path: dict[str, dict[str, Route]] = {}
     for route in routes:
         by_path.setdefault(route.path, {})[route.method] = route
@@ -299,7 +311,7 @@ def dispatcher(
         return error_page(request, answer.status_code) if _is_browsing(request) else answer
 
     pages = list(pages)
-    node.request_measures.know(
+    node.request_measures.set_paths(
         PREFIX, interface.paths, (page.path for page in pages if isinstance(page, PathRoute))
     )
     others = Starlette(
@@ -336,7 +348,7 @@ def dispatcher(
 
 
 def _is_browsing(request: Request) -> bool:
-    """Return whether a person is opening a page, rather than a program calling the API."""
+    """Return whether a person is opening a page, as opposed to a program calling the API."""
     path = request.url.path
     is_interface = path.startswith((f"{PREFIX}/", BROWSER_PREFIX))
     accepted = request.headers.get("accept", "")

@@ -53,7 +53,7 @@ class Overloaded(Unavailable):
 
 
 class Crowded(Unavailable):
-    """Too many people ask for responses that take long to make. `wait` is in seconds."""
+    """Too many responses that take long to make are requested. `wait` is in seconds."""
 
     def __init__(self, wait: int) -> None:
         self.wait = wait
@@ -61,7 +61,7 @@ class Crowded(Unavailable):
 
 
 class TooMuchUnread(Unavailable):
-    """Clients have too many responses that they haven't read."""
+    """Clients have too many unread responses."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -107,7 +107,7 @@ class BadAuthorization(Refused):
 
 
 class CsrfFailed(Refused):
-    """Another site's page used a browser's session."""
+    """A page of another site used a browser's session."""
 
 
 class ConfirmationRequired(Refused):
@@ -143,12 +143,48 @@ class TusRefused(Refused):
         super().__init__(sentence)
 
 
+_PLAIN: Final[dict[type[Exception], tuple[int, str]]] = {
+    NotFound: (404, "BAD_REQUEST"),
+    BodyTooLarge: (413, "BAD_REQUEST"),
+    HeadTooLarge: (431, "BAD_REQUEST"),
+    CsrfFailed: (403, "CSRF_FAILED"),
+    errors.NoSuchItem: (404, "BAD_REQUEST"),
+    errors.NoSuchView: (404, "NOT_FOUND"),
+    errors.NoSuchPushToken: (400, "INVALID_PUSH_DEVICE_TOKEN"),
+    errors.ZoomNotConnected: (400, "INVALID_ZOOM_TOKEN"),
+    errors.PushNotOffered: (400, "PUSH_NOTIFICATIONS_DISALLOWED"),
+    errors.PushBouncerMissing: (400, "PUSH_SERVICE_NOT_CONFIGURED"),
+    errors.NoActivePhone: (400, "NO_ACTIVE_PUSH_DEVICE"),
+    errors.PushBouncerUnreachable: (502, "FAILED_TO_CONNECT_BOUNCER"),
+    errors.PushBouncerDown: (502, "INTERNAL_SERVER_ERROR_ON_BOUNCER"),
+    errors.PushBouncerRejects: (403, "ADMIN_ACTION_REQUIRED"),
+    errors.KeyInsufficient: (403, "ACCESS_KEY_INSUFFICIENT"),
+    errors.OnlyForBots: (400, "PERMISSION_DENIED"),
+    errors.NotPermitted: (400, "UNAUTHORIZED_PRINCIPAL"),
+    errors.WrongPassword: (401, "AUTHENTICATION_FAILED"),
+    errors.SecondFactorRequired: (403, "SECOND_FACTOR_REQUIRED"),
+    errors.WrongCode: (401, "AUTHENTICATION_FAILED"),
+    errors.PasswordSignInDisabled: (401, "PASSWORD_AUTH_DISABLED"),
+    errors.AccountDeactivated: (401, "USER_DEACTIVATED"),
+    errors.OrganizationDeactivated: (401, "REALM_DEACTIVATED"),
+    errors.MayNotOpen: (403, "BAD_REQUEST"),
+    errors.StaleExpectation: (400, "EXPECTATION_MISMATCH"),
+    errors.ReactionExists: (400, "REACTION_ALREADY_EXISTS"),
+    errors.NoSuchReaction: (400, "REACTION_DOES_NOT_EXIST"),
+    errors.BadImage: (400, "BAD_IMAGE"),
+    errors.NotJson: (400, "INVALID_JSON"),
+    errors.StrangePayload: (400, "ANOMALOUS_WEBHOOK_PAYLOAD"),
+}
+"""Status and code of errors without other fields."""
+
+
 def error_response(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
     """Return the HTTP status, the body (without `result`), and the extra headers for an error.
 
-    Errors other than refusals are bugs: their text isn't shown.
+    Errors other than refusals are bugs, so their text isn't shown.
     """
-    status, code = 400, "BAD_REQUEST"
+    found = (_PLAIN[kind] for kind in type(error).__mro__ if kind in _PLAIN)
+    status, code = next(found, (400, "BAD_REQUEST"))
     extra: dict[str, Any] = {}
     headers: dict[str, str] = {}
     match error:
@@ -158,17 +194,9 @@ def error_response(error: Exception) -> tuple[int, dict[str, Any], dict[str, str
             code, extra = "REQUEST_VARIABLE_INVALID", {"var_name": name}
         case ConfusingParameters(first=first, second=second):
             code, extra = "REQUEST_CONFUSING_VAR", {"var_name1": first, "var_name2": second}
-        case NotFound():
-            status = 404
         case MethodNotAllowed(allowed=allowed):
             status, extra = 405, {"allowed_methods": allowed}
             headers["Allow"] = ", ".join(allowed)
-        case BodyTooLarge():
-            status = 413
-        case HeadTooLarge():
-            status = 431
-        case CsrfFailed():
-            status, code = 403, "CSRF_FAILED"
         case ConfirmationRequired(proofs=proofs):
             status, code, extra = 403, "PASSWORD_CONFIRMATION_REQUIRED", {"proofs": proofs}
         case TooOften(wait=wait):
@@ -180,40 +208,17 @@ def error_response(error: Exception) -> tuple[int, dict[str, Any], dict[str, str
         case errors.NoSuchChannel(channel_id=channel_id, name=name):
             code = "STREAM_DOES_NOT_EXIST"
             extra = {"stream_id": channel_id} if channel_id is not None else {"stream": name}
+        case errors.ChannelExists(channel_name=channel_name):
+            status, code = 409, "CHANNEL_ALREADY_EXISTS"
+            extra = {"channel_name": channel_name}
         case errors.NoSuchQueue(queue_id=queue_id):
             code, extra = "BAD_EVENT_QUEUE_ID", {"queue_id": queue_id}
-        case errors.NoSuchItem():
-            status = 404
-        case errors.NoSuchView():
-            status, code = 404, "NOT_FOUND"
-        case errors.NoSuchPushToken():
-            code = "INVALID_PUSH_DEVICE_TOKEN"
-        case errors.ZoomNotConnected():
-            code = "INVALID_ZOOM_TOKEN"
-        case errors.PushNotOffered():
-            code = "PUSH_NOTIFICATIONS_DISALLOWED"
-        case errors.KeyInsufficient():
-            status, code = 403, "ACCESS_KEY_INSUFFICIENT"
-        case errors.NotPermitted():
-            code = "UNAUTHORIZED_PRINCIPAL"
         case errors.NotAuthenticated():
             status, code = 401, "UNAUTHORIZED"
             headers["WWW-Authenticate"] = CHALLENGE
         case errors.WrongApiKey():
             status, code = 401, "INVALID_API_KEY"
             headers["WWW-Authenticate"] = CHALLENGE
-        case errors.WrongPassword():
-            status, code = 401, "AUTHENTICATION_FAILED"
-        case errors.SecondFactorRequired():
-            status, code = 403, "SECOND_FACTOR_REQUIRED"
-        case errors.WrongCode():
-            status, code = 401, "AUTHENTICATION_FAILED"
-        case errors.PasswordSignInDisabled():
-            status, code = 401, "PASSWORD_AUTH_DISABLED"
-        case errors.AccountDeactivated():
-            status, code = 401, "USER_DEACTIVATED"
-        case errors.OrganizationDeactivated():
-            status, code = 401, "REALM_DEACTIVATED"
         case errors.LastOfKind(is_last_owner=is_last_owner, entity=entity):
             code = "CANNOT_DEACTIVATE_LAST_USER"
             extra = {"is_last_owner": is_last_owner, "entity": entity}
@@ -239,8 +244,6 @@ def error_response(error: Exception) -> tuple[int, dict[str, Any], dict[str, str
             code, extra = "QUOTA_REACHED", {"quota": quota, "limit": limit}
         case errors.UploadQuotaReached(of_person=of_person):
             code = "USER_UPLOAD_QUOTA" if of_person else "REALM_UPLOAD_QUOTA"
-        case errors.MayNotOpen():
-            status = 403
         case errors.InvitationFailed():
             code = "INVITATION_FAILED"
             extra = {
@@ -249,31 +252,19 @@ def error_response(error: Exception) -> tuple[int, dict[str, Any], dict[str, str
                 "daily_limit_reached": error.daily_limit_reached,
                 "license_limit_reached": False,
             }
-        case errors.StaleExpectation():
-            code = "EXPECTATION_MISMATCH"
-        case errors.ReactionExists():
-            code = "REACTION_ALREADY_EXISTS"
-        case errors.NoSuchReaction():
-            code = "REACTION_DOES_NOT_EXIST"
-        case errors.BadImage():
-            code = "BAD_IMAGE"
         case errors.UnsupportedEvent(integration=integration, event=event):
-            # A success status: services turn off webhooks that fail too often.
+            # A success status, because services turn off webhooks that fail too often.
             status, code = 200, "UNSUPPORTED_WEBHOOK_EVENT_TYPE"
             extra = {"webhook_name": integration, "event_type": event}
-        case errors.NotJson():
-            code = "INVALID_JSON"
-        case errors.StrangePayload():
-            code = "ANOMALOUS_WEBHOOK_PAYLOAD"
         case Refused():
             pass
         case errors.OutcomeUnknown():
-            status, code = 503, "SERVER_NOT_READY"  # And no invitation to try again.
-        case DatabaseUnavailable():  # The reason is the operator's.
+            status, code = 503, "SERVER_NOT_READY"  # Without Retry-After.
+        case DatabaseUnavailable():  # The reason is only for the operator.
             headers["Retry-After"] = "1"
             text = "The database isn't responding. Try again."
             return 503, {"msg": text, "code": "SERVER_NOT_READY"}, headers
-        case errors.FilesUnavailable():  # So it is here.
+        case errors.FilesUnavailable():  # The same applies here.
             headers["Retry-After"] = "1"
             text = "The server can't reach its file storage. Try again."
             return 503, {"msg": text, "code": "SERVER_NOT_READY"}, headers

@@ -22,15 +22,15 @@ from tertulia.wire.http.request_head import header
 
 MIB: Final = 1024 * 1024
 FORM_BYTES: Final = MIB
-"""The size limit for URL-encoded forms and other bodies without files. The largest message takes
-120,000 bytes when each character is percent-encoded; 90,000 message IDs or 100 drafts of 10,000
-letters fit."""
+"""Largest URL-encoded form or other body without files, in bytes. The largest message takes 120,000
+bytes when each character is percent-encoded; 90,000 message IDs or 100 drafts of 10,000 letters
+fit."""
 _MAX_FIELDS: Final = 1000
 _MAX_BARE_PERCENT_SIGNS: Final = 10_000
-"""The limit for percent signs in a form that encode nothing, each of which takes 20 times as long
-to decode as an encoded byte. A message may consist of them."""
+"""The most percent signs in a form that encode nothing. Each takes 20 times as long to decode as an
+encoded byte, and a message may consist of them."""
 _STEP_BYTES: Final = 256 * 1024
-"""The bytes of a multipart form that are parsed in one turn of the event loop."""
+"""Bytes of a multipart form that are parsed in one turn of the event loop."""
 _FORM: Final = "application/x-www-form-urlencoded"
 
 
@@ -43,9 +43,9 @@ class Upload(Struct, frozen=True):
 
 
 async def received(request: Request, limit: int) -> tuple[dict[str, str], list[Upload]]:
-    """Return the parameters (the form's win over the query's) and the uploaded files.
+    """Return the parameters and the uploaded files. The form's parameters win over the query's.
 
-    `limit` is the body's size limit in bytes; without files, `FORM_BYTES` applies too. Raises
+    `limit` is the body's size limit in bytes. Without files, `FORM_BYTES` applies too. Raises
     BodyTooLarge, Overloaded, and BadBody for a malformed form or invalid UTF-8.
     """
     sent: dict[str, str] = {}
@@ -89,7 +89,7 @@ async def whole_body(request: Request, limit: int) -> bytes:
 
 
 class BodyBuffers:
-    """Bodies that are being received, with a common size limit."""
+    """The buffers of bodies that are being received, with a common size limit."""
 
     def __init__(self, room: int) -> None:
         self.room = room
@@ -142,8 +142,8 @@ _gathering = BodyBuffers(256 * MIB)
 
 
 def urlencoded(raw: bytes) -> dict[str, str]:
-    """Return the parameters of a query or form by name; of repeated names, the last. Raises
-    BadBody."""
+    """Return the parameters of a query or form by name. If a name is repeated, the last value
+    counts. Raises BadBody."""
     if raw.count(b"&") >= _MAX_FIELDS:
         raise BadBody(f"A request can have at most {_MAX_FIELDS} parameters.")
     if b"%" in raw:
@@ -167,8 +167,8 @@ _BARE_PERCENT_SIGN: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 def _unquoted(text: bytes) -> str:
     if b"%" in text:
-        # The standard library decodes percent signs in Python, 100 ms for a MiB, but
-        # quoted-printable, which differs only in the sign, in C.
+        # The standard library decodes percent signs in Python, which takes 100 ms for a MiB.
+        # Quoted-printable, which differs only in the sign, is decoded in C.
         text = a2b_qp(text.replace(b"=", b"%3D").replace(b"%", b"="))
     return text.decode()
 
@@ -227,11 +227,11 @@ async def _stream(body: bytes) -> AsyncGenerator[bytes, None]:
 logger = logging.getLogger("tertulia.http")
 
 OVERHEAD = MIB
-"""The bytes that a form may have in addition to its file."""
+"""Bytes that a form may have in addition to its file."""
 PATIENCE = 256 * MIB
-"""The bytes beyond the limit that are read and dropped, so that the client reads the error."""
+"""Bytes beyond the limit that are read and dropped, so that the client reads the error."""
 SILENCE_SECONDS = 120.0
-"""How long a client may pause before it counts as gone."""
+"""How long a client may pause before it counts as disconnected."""
 _EXTENDED_NAME = re.compile(rb"""filename\*\s*=\s*"?([\w-]*)'[^';"]*'([^\s;"]*)"?""", re.IGNORECASE)
 _ESCAPED = {"%22": '"', "%0A": "\n", "%0D": "\r"}
 """How browsers encode these characters in file names."""
@@ -242,7 +242,7 @@ class _TooLarge(Exception):
 
 
 class _FileParser(StrictParser):
-    """A parser that writes the form's one file to disk."""
+    """A parser that writes the form's only file to disk."""
 
     def __init__(
         self,
@@ -267,7 +267,7 @@ class _FileParser(StrictParser):
         if extended:
             part.file.filename = _decoded(*extended.groups())
         if not part.file.filename:
-            return  # A form's field for a file, left empty.
+            return  # A form's file field that was left empty.
         if self.draft is not None:
             raise Refused("You can upload only one file at a time.")
         self.draft = self._uploads.begin()
@@ -300,8 +300,8 @@ class Body:
         self._request = request
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the rest of the body as it arrives. Raises ClientDisconnect if the client is gone
-        or silent."""
+        """Yield the rest of the body as it arrives. Raises ClientDisconnect if the client has
+        disconnected or is silent."""
         stream = self._request.stream()
         while True:
             try:
@@ -310,13 +310,13 @@ class Body:
             except TimeoutError:
                 raise ClientDisconnect from None
             except RuntimeError:
-                return  # It has been read to its end.
+                return  # The body has been read to its end.
             if chunk is None:
                 return
             yield chunk
 
     async def drain(self, limit: int) -> None:
-        """Read and drop up to `limit` bytes, because a client that is still sending reads no
+        """Read and drop up to `limit` bytes, because a client that is still sending doesn't read a
         response."""
         size = 0
         async for chunk in self.chunks():

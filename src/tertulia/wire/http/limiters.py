@@ -1,8 +1,7 @@
-"""Rate limiters by the generic cell rate algorithm (GCRA), which nodes can share.
+"""Rate limiters with the generic cell rate algorithm (GCRA), which nodes can share.
 
-Nodes count separately and decide immediately. Each sends within a moment what was used up
-there, and the others count that as their own: decision 0027 has the bound on what gets through in
-between.
+Each node counts separately and decides immediately. It soon sends its counts to the others, which
+add them to their own. Decision 0027 has the bound on the attempts that get through in between.
 """
 
 import asyncio
@@ -15,7 +14,7 @@ from tertulia.model.peer_messages import LimitsCharged, SignedInFrom
 from tertulia.wire.http.errors import TooManyTries
 
 MAX_KNOWN: Final = 10_000
-"""The number of keys that a limiter remembers, at least."""
+"""The minimum number of keys that a limiter remembers."""
 
 
 class RateLimiter:
@@ -37,7 +36,7 @@ class RateLimiter:
         self._longest = seconds
         """The longest time until all attempts are available again."""
         self._clock = clock
-        # Count from here: UNIX seconds would be less precise.
+        # Times are relative to this: UNIX seconds would be less precise.
         self._began = clock()
         self._latest = 0.0
         self._known = known
@@ -46,8 +45,8 @@ class RateLimiter:
         self._until = 0.0
 
     def charge(self, who: Hashable) -> float:
-        """Count an attempt unless it is one too many (`excess`). Returns the seconds until all
-        attempts are available again, including this one."""
+        """Count an attempt, unless that would exceed the limit (`excess`). Returns the seconds
+        until all attempts are available again, including this one."""
         now = self._now()
         if now >= self._until or len(self._recent) >= self._known:
             self._rotate(now)
@@ -90,7 +89,7 @@ class RateLimiter:
 
     def _now(self) -> float:
         """Return the seconds since the start. If the clock is set back, time stands still, so that
-        no one waits longer."""
+        nobody waits longer."""
         now = self._clock() - self._began
         if now < self._latest:
             self._began -= self._latest - now
@@ -115,12 +114,13 @@ class RateLimiter:
 SEND_SECONDS: Final = 0.1
 """The interval between messages to other nodes for limits that are charged all the time."""
 LEAST_SHARE: Final = 50
-"""For those, a key that used less than 1/50 of its limit isn't sent to other nodes."""
+"""A key that used less than 1/`LEAST_SHARE` of its limit isn't sent to other nodes for such
+limits."""
 MAX_SENT: Final = 250
-"""The number of keys in one message, those with the most attempts first. It must fit into one
+"""The most keys in one message, those with the most attempts first. The message must fit into one
 database notification."""
 MOST_DEBT: Final = 16
-"""Attempts that several nodes allowed before they heard of each other delay the next ones, up to
+"""Attempts that several nodes allowed before they heard from each other delay the next ones, up to
 this multiple of the limit."""
 
 Who = int | str
@@ -128,7 +128,7 @@ Who = int | str
 
 
 class SharedLimiter(RateLimiter):
-    """A limiter that counts together with those of the same name on other nodes."""
+    """A limiter that shares its counts with limiters of the same name on other nodes."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class SharedLimiter(RateLimiter):
         self._note(mark, -1)
 
     def absorb(self, who: Who, attempts: int) -> None:
-        """Count attempts made on another node; negative if it took some back."""
+        """Count attempts made on another node. A negative number takes attempts back."""
         now = self._now()
         if now >= self._until or len(self._recent) >= self._known:
             self._rotate(now)
@@ -202,7 +202,7 @@ class SharedLimiter(RateLimiter):
 
 
 class Limiters:
-    """Creates a node's limiters. Those with the same name count together on all nodes."""
+    """Creates a node's limiters. Limiters with the same name share their counts on all nodes."""
 
     def __init__(
         self,
@@ -210,7 +210,7 @@ class Limiters:
         peer_messages: PeerMessages | None = None,
         mark: Callable[[str], str] = str,
     ) -> None:
-        """`peer_messages` go to other nodes; None if the node is alone. `mark` returns a digest
+        """`peer_messages` go to other nodes (None if the node is alone). `mark` returns a digest
         that stands for a text without revealing it."""
         self._clock = clock
         self._peer_messages = peer_messages
@@ -231,8 +231,8 @@ class Limiters:
         *,
         is_rare: bool = True,
     ) -> RateLimiter:
-        """Return the limiter with this name (see `RateLimiter`). If it `is_rare`, other nodes hear
-        of each attempt immediately."""
+        """Return the limiter with this name (see `RateLimiter`). If it `is_rare`, each attempt is
+        sent to other nodes immediately."""
         if name in self._limiters:
             return self._limiters[name]
         if self._peer_messages is None:
@@ -250,7 +250,7 @@ class Limiters:
         self._limiters[name] = self._shared[name] = shared
         return shared
 
-    def place(self, *who: Hashable) -> str:
+    def digest(self, *who: Hashable) -> str:
         """Return a digest of the values."""
         return self._mark_of(repr(who))
 
@@ -260,7 +260,7 @@ class Limiters:
             self._peer_messages.add(SignedInFrom(mark=place))
 
     def on_signed_in(self, learn: Callable[[str], None]) -> None:
-        """Call `learn` with the digest when another node sends a sign-in."""
+        """Call `learn` with the digest when another node reports a sign-in."""
         if self._peer_messages is not None:
             self._peer_messages.listen(SignedInFrom, lambda sign_in: learn(sign_in.mark))
 
@@ -286,8 +286,8 @@ class Limiters:
             due = {name: limiter for name, limiter in self._shared.items() if limiter.is_due}
             for name, limiter in due.items():
                 # Share the room equally, so that flooding one limit doesn't crowd out the others.
-                if told := limiter.take(MAX_SENT // len(due)):
-                    message.attempts[name] = told
+                if size := limiter.take(MAX_SENT // len(due)):
+                    message.attempts[name] = size
             if message.attempts:
                 self._peer_messages.add(message)
         if any(limiter.is_due for limiter in self._shared.values()):

@@ -1,8 +1,8 @@
 """Turns at the event loop for responses that take long to make, such as that of POST /register.
 
 People take turns, as at the database's reader threads (`tertulia.store.readers`). A response is
-made in steps, and after each the event loop is left to other requests for a while. So others wait
-for one step, no matter how many such responses are requested.
+made in steps, and after each step, other requests can use the event loop for a while. So they wait
+for one step at most, no matter how many such responses are requested.
 """
 
 import asyncio
@@ -23,18 +23,18 @@ from tertulia.wire.http.errors import Crowded
 A = TypeVar("A")
 
 STEP_SECONDS: Final = 0.015
-"""The duration that a step is meant to have."""
+"""The intended duration of a step."""
 REST: Final = 1 / 3
-"""How long the loop is left to others after a step, as a part of the step's duration."""
+"""How long others can use the loop after a step, as a fraction of the step's duration."""
 MOST_WAITING: Final = 2_000
-"""The number of responses that may wait; further ones are refused."""
+"""The most responses that may wait. Further ones are refused."""
 SHARES: Final = 8
-"""A person may use one part in this many of the remaining room."""
+"""A person may use 1/`SHARES` of the remaining room."""
 WAIT_SECONDS: Final = 30.0
 """How long a response may wait for its turn."""
 ON_WAIT: Final = "on_wait"
-"""The entry of a request's ASGI state to call when it waits for its turn, because nobody waits for
-it in the meantime."""
+"""The key in a request's ASGI state of a function that is called when the request waits for its
+turn, because it doesn't use the node in the meantime."""
 _LONGEST_RETRY: Final = 60
 _DECAY: Final = 0.9
 
@@ -44,8 +44,8 @@ def _nothing() -> None:
 
 
 def time_besides_steps() -> float:
-    """Return the processor time of the event loop except for steps, between which others get their
-    turn, however many responses wait."""
+    """Return the processor time of the event loop without steps. Others get their turn between
+    steps, however many responses wait."""
     return time.thread_time() - LoopTurns.processor_time
 
 
@@ -59,11 +59,11 @@ class LoopTurns:
     `STEP_SECONDS` together."""
 
     processor_time: ClassVar[float] = 0.0
-    """Of all steps of this process, in seconds."""
+    """The processor time of all steps of this process, in seconds."""
 
     def __init__(self) -> None:
         self._lines: dict[Person, deque[_Waiting]] = {}
-        """The responses that wait, by person in the order of their turns."""
+        """The waiting responses, by person in the order of their turns."""
         self.waiting = 0
         self._running = 0
         self._usual_step = STEP_SECONDS
@@ -71,14 +71,14 @@ class LoopTurns:
         self._usual_turn = STEP_SECONDS
         """The mean duration of recent turns, in seconds."""
         self._owed = 0.0
-        """The duration of the steps since the loop was last left to others."""
+        """The duration of the steps since others last used the loop."""
         self._resting: asyncio.TimerHandle | None = None
 
     @asynccontextmanager
     async def turn(self, request: Request) -> AsyncIterator[None]:
         """Wait for the requester's turn, which ends with the context. Raises TooOften if too many
-        of the requester's responses wait, and Crowded if too many of all people do or the turn
-        hasn't come after `WAIT_SECONDS`."""
+        of the requester's responses wait, and Crowded if too many responses wait or the turn hasn't
+        come after `WAIT_SECONDS`."""
         await self._begin(request)
         began = time.perf_counter()
         try:
@@ -94,7 +94,7 @@ class LoopTurns:
             return self.step(make)
 
     def step(self, make: Callable[[], A]) -> A:
-        """Return what `make` returns, and note how long it took."""
+        """Return what `make` returns, and record how long it took."""
         began, used = time.perf_counter(), time.thread_time()
         try:
             return make()
@@ -106,7 +106,7 @@ class LoopTurns:
             self._usual_step = max(took, usual)
 
     async def rest(self) -> None:
-        """Leave the event loop to others between two steps of a turn."""
+        """Let others use the event loop between two steps of a turn."""
         await asyncio.sleep(self._take_owed())
 
     async def _begin(self, request: Request) -> None:
@@ -117,21 +117,21 @@ class LoopTurns:
             raise self._crowded()
         if len(line) >= max(room // SHARES, 1):
             raise TooOften(1, "You have too many requests in progress. Wait for some to finish.")
-        one = _Waiting(asker, asyncio.get_running_loop().create_future())
-        self._lines.setdefault(asker.person, deque()).append(one)
+        waiter = _Waiting(asker, asyncio.get_running_loop().create_future())
+        self._lines.setdefault(asker.person, deque()).append(waiter)
         self.waiting += 1
         self._give()
-        if one.turn.done():
+        if waiter.turn.done():
             return
         request.scope["state"].get(ON_WAIT, _nothing)()
         try:
             async with asyncio.timeout(WAIT_SECONDS):
-                await one.turn
+                await waiter.turn
         except BaseException as error:
-            if one.turn.done() and not one.turn.cancelled() and not one.turn.exception():
-                self._end()  # It came at the same moment.
+            if waiter.turn.done() and not waiter.turn.cancelled() and not waiter.turn.exception():
+                self._end()  # The turn came at the same moment.
             else:
-                self._leave(one)
+                self._leave(waiter)
             if isinstance(error, TimeoutError):
                 raise self._crowded() from None
             raise
@@ -141,21 +141,21 @@ class LoopTurns:
         return Crowded(min(max(seconds, 1), _LONGEST_RETRY))
 
     def _give(self) -> None:
-        """Let those begin that there is room for, one person after the other."""
+        """Start waiting responses while there's room, one person after the other."""
         while self._lines and self._resting is None and self._has_room:
             person, line = next(iter(self._lines.items()))
             del self._lines[person]
-            one = line.popleft()
+            waiter = line.popleft()
             self.waiting -= 1
             if line:
-                self._lines[person] = line  # The others come first from now on.
-            if one.turn.done():
+                self._lines[person] = line  # The other people come first from now on.
+            if waiter.turn.done():
                 continue
-            if one.asker.is_gone():
-                one.turn.set_exception(Unavailable("The client closed the connection."))
+            if waiter.asker.is_gone():
+                waiter.turn.set_exception(Unavailable("The client closed the connection."))
                 continue
             self._running += 1
-            one.turn.set_result(None)
+            waiter.turn.set_result(None)
 
     @property
     def _has_room(self) -> bool:
@@ -176,10 +176,10 @@ class LoopTurns:
         owed, self._owed = self._owed * REST, 0.0
         return owed
 
-    def _leave(self, one: _Waiting) -> None:
-        line = self._lines.get(one.asker.person)
-        if line is not None and one in line:
-            line.remove(one)
+    def _leave(self, waiter: _Waiting) -> None:
+        line = self._lines.get(waiter.asker.person)
+        if line is not None and waiter in line:
+            line.remove(waiter)
             self.waiting -= 1
             if not line:
-                del self._lines[one.asker.person]
+                del self._lines[waiter.asker.person]

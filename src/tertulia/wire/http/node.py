@@ -1,4 +1,4 @@
-"""A node as the HTTP layer sees it: its request log and counters, and its health checks."""
+"""A node with the state of the HTTP layer: its request log, counters, and health checks."""
 
 import asyncio
 import logging
@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -17,8 +17,6 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tertulia import tracing
-from tertulia.identity.ldap import Directories
-from tertulia.identity.providers import Providers
 from tertulia.log.health import SECONDS, Histogram
 from tertulia.model.errors import Unavailable
 from tertulia.service import links
@@ -39,6 +37,10 @@ from tertulia.wire.http.responses import (
     failure,
 )
 
+if TYPE_CHECKING:
+    from tertulia.identity.ldap import Directories
+    from tertulia.identity.providers import Providers
+
 OTHERS: Final = "other"
 """The group of unknown paths."""
 
@@ -51,13 +53,13 @@ class RequestMeasures:
         self.counts: dict[tuple[str, int], int] = {}
         """By group and status; status 0 if the response never began."""
         self.seconds: dict[str, Histogram] = {}
-        """Response times by group, without polls."""
+        """Histograms of response times by group, without polls."""
         self.slow = 0
         """The number of requests that took longer than `slow_request_ms`."""
         self._groups: Set[str] = frozenset()
         self._api = "/"
 
-    def know(self, api: str, endpoints: Iterable[str], pages: Iterable[str]) -> None:
+    def set_paths(self, api: str, endpoints: Iterable[str], pages: Iterable[str]) -> None:
         """Set the known paths. Those of endpoints are relative to `api`."""
         self._api = f"{api}/"
         self._groups = groups(self._api, (*(api + path for path in endpoints), *pages))
@@ -66,7 +68,7 @@ class RequestMeasures:
         begin = _begin_of(path, self._api)
         return begin if begin in self._groups else OTHERS
 
-    def answered(self, group: str, status: int, seconds: float) -> None:
+    def count(self, group: str, status: int, seconds: float) -> None:
         """Count a request."""
         self._count(group, status)
         histogram = self.seconds.get(group)
@@ -83,7 +85,7 @@ class RequestMeasures:
 
 
 def groups(api: str, paths: Iterable[str]) -> frozenset[str]:
-    """Return how the paths begin: their first part, or the one after `api`."""
+    """Return the first part of each path, or the part after `api`."""
     return frozenset(begin for path in paths if "{" not in (begin := _begin_of(path, api)))
 
 
@@ -116,10 +118,10 @@ class SlowRequests:
 
     @property
     def lag(self) -> float:
-        """The total time that the event loop was late, in seconds."""
+        """The total lag of the event loop, in seconds."""
         return self._loop_lag.total
 
-    def look(
+    def log_if_slow(
         self,
         method: str,
         route: str,
@@ -153,7 +155,7 @@ class SlowRequests:
 
 
 _LONGEST_AGENT: Final = 200
-"""The length, in characters, to which user agents are cut."""
+"""The length, in characters, that user agents are cut to."""
 _NOWHERE: Final[Mapping[str, str]] = {}
 
 
@@ -187,14 +189,14 @@ class RequestLog:
         waits = Waits()
         scope.setdefault("state", {})
         status = 0
-        # The time until the response began; the rest depends on its size.
-        own: float | None = None
+        # The time until the response began. The rest depends on its size and its client.
+        server_seconds: float | None = None
         extra = self._of_api if scope["path"].startswith("/api/") else self._of_others
 
         async def sending(message: Message) -> None:
-            nonlocal status, own
+            nonlocal status, server_seconds
             if message["type"] == "http.response.start":
-                own = time.perf_counter() - began - waits.client
+                server_seconds = time.perf_counter() - began - waits.client
                 status = message["status"]
                 there = [name for name, _ in message["headers"]]
                 more = extra
@@ -237,11 +239,13 @@ class RequestLog:
                 self._measures.polled(group, status)
             else:
                 seconds = time.perf_counter() - began
-                self._measures.answered(group, status, seconds)
+                self._measures.count(group, status, seconds)
                 if self._slow is not None:
-                    own = seconds - waits.client if own is None else own
-                    self._slow.look(
-                        scope["method"], route, user_id, status, own, waits.database, lag
+                    server_seconds = (
+                        seconds - waits.client if server_seconds is None else server_seconds
+                    )
+                    self._slow.log_if_slow(
+                        scope["method"], route, user_id, status, server_seconds, waits.database, lag
                     )
             origin = _origin(scope) if self._says_origin else {}
             log_request(scope["method"], path, user_id, status, began, code, origin)
@@ -266,8 +270,9 @@ def log_request(
     code: str = "",
     origin: Mapping[str, str] = _NOWHERE,
 ) -> None:
-    """Log a request that began at `began` (`time.perf_counter`). `code` is the error's: the status
-    alone doesn't distinguish a missing permission from a bad parameter. `origin` are more fields.
+    """Log a request that began at `began` (`time.perf_counter`). `code` is the error's code,
+    because the status alone doesn't distinguish a missing permission from a bad parameter. `origin`
+    has more fields.
 
     Successful polls are logged at debug level only: a busy organization has thousands per second.
     """
@@ -310,7 +315,7 @@ class ServerGauges(Protocol):
 
     @property
     def certificate_expires_at(self) -> float | None:
-        """When its certificate expires, in UNIX seconds; None without TLS."""
+        """The time when its certificate expires, in UNIX seconds; None without TLS."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -320,12 +325,12 @@ class HttpNode(Node):
     limits: RateLimits
     request_measures: RequestMeasures = field(default_factory=RequestMeasures)
     loop_lag: Histogram = field(default_factory=lambda: Histogram(SECONDS))
-    """How late the event loop ran a timer."""
+    """The lag of the event loop, measured with timers."""
     gauges: list[ServerGauges] = field(default_factory=list)
     """The HTTP servers that answer for this node."""
     fragments: Fragments = field(default_factory=Fragments)
     encoded_messages: Fragments = field(default_factory=lambda: Fragments(MESSAGE_BYTES))
-    """A separate cache, because messages are many."""
+    """A separate cache, because there are many messages."""
 
     adoptions: SingleFlight = field(
         default_factory=lambda: SingleFlight("Too many API keys are being checked. Try again.")
@@ -341,12 +346,17 @@ class HttpNode(Node):
         return self.limits.requests
 
     @cached_property
-    def directories(self) -> Directories:
+    def directories(self) -> "Directories":
+        """The directories that people sign in with."""
+        from tertulia.identity.ldap import Directories  # Only if used.
+
         return Directories(self.config)
 
     @cached_property
-    def providers(self) -> Providers:
+    def providers(self) -> "Providers":
         """The identity providers that people sign in with."""
+        from tertulia.identity.providers import Providers  # Only if used.
+
         return Providers(self.config, self.clock)
 
     async def close(self) -> None:
@@ -361,8 +371,8 @@ class HttpNode(Node):
 
 
 async def problems_of(node: HttpNode) -> list[str]:
-    """Return what keeps the node from working, one sentence each for the operator. Takes up to
-    several seconds."""
+    """Return the problems that keep the node from working, one sentence each for the operator.
+    Takes up to several seconds."""
     problems = await node.log.probed_problems()
     if node.lifecycle.is_draining:
         problems.append("The node is shutting down.")
@@ -375,11 +385,11 @@ def readiness_pages(node: HttpNode) -> list[BaseRoute]:
     """Return the health check pages."""
 
     async def health(_: Request) -> Response:
-        """The process is running."""
+        """Report that the process is running."""
         return JSONResponse({"status": "alive"})
 
     async def ready(_: Request) -> Response:
-        """The node can do all of its work."""
+        """Report whether the node can do all of its work."""
         problems = await problems_of(node)
         # Failing jobs are retried and don't make the node unready. Their reasons may name hosts or
         # quote messages, so they, and items that were set aside, are left to the log and `tertulia
@@ -394,8 +404,8 @@ def readiness_pages(node: HttpNode) -> list[BaseRoute]:
 
 
 def fresh_only(node: HttpNode, app: ASGIApp) -> ASGIApp:
-    """Return the application, which refuses requests while the node can't verify that its state is
-    current: permissions may have been revoked."""
+    """Wrap the application. It then refuses requests while the node can't verify that its state is
+    current, because permissions may have been revoked."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] not in (HEALTH, READY, METRICS):

@@ -4,9 +4,9 @@ An endpoint's arguments after `call` define the decoding, the error messages, th
 parameters, and the OpenAPI document. An endpoint that passes all of them on as one value has a
 single argument `params` instead: a `Params` struct, whose fields are the parameters.
 
-On the wire every parameter is text. If its type is a string or a set of strings, it is that text,
-otherwise JSON. `Path()` marks a part of the URL, `Alias(...)` gives other names, and `Reads(...)` a
-custom decoder.
+Every parameter is sent as text: plain text if its type is a string or a set of strings, otherwise
+JSON. `Path()` marks a part of the URL, `Alias(...)` gives other names, and `Reads(...)` a custom
+decoder.
 """
 
 import inspect
@@ -43,7 +43,8 @@ P = TypeVar("P", bound=Params)
 
 
 def with_optional(kinds: Mapping[str, Any]) -> Callable[[type[P]], type[P]]:
-    """Add parameters to a struct, by name and type. They are UNSET if they aren't sent."""
+    """Return a decorator that adds parameters to a struct, by name and type. They're UNSET if they
+    aren't sent."""
 
     def added(params: type[P]) -> type[P]:
         fields = [(name, _or_unset(kind), UNSET) for name, kind in kinds.items()]
@@ -90,8 +91,8 @@ class Alias:
 class Reads:
     """A custom decoder, for parameters that are neither a plain string nor plain JSON.
 
-    `read` raises ValueError with a reason. `schema` is the JSON schema. With `text`, any text may
-    be a value, so `null` doesn't mean that the value is absent.
+    `read` raises ValueError with a reason. `schema` is the JSON schema. With `text`, any text can
+    be a value, so `null` is a text like any other.
     """
 
     read: Callable[[str], Any]
@@ -109,7 +110,7 @@ class Parameter:
     required: bool
     is_json: bool
     absent_as_null: bool
-    """Whether the text `null` means that there is no value."""
+    """Whether the text `null` stands for a missing value."""
     nullable: bool
     """Whether None is a valid value."""
     read: Callable[[str], Any]
@@ -184,7 +185,7 @@ def _options(hint: Any) -> tuple[Any, ...]:
 
 
 def _text_kind(hint: Any) -> tuple[bool, bool]:
-    """Return whether values are plain text, and whether they are from a set (then quotes are
+    """Return whether values are plain text, and whether they come from a set (then quotes are
     accepted)."""
     if get_origin(hint) in {Union, types.UnionType}:
         kinds = [
@@ -200,12 +201,12 @@ def _text_kind(hint: Any) -> tuple[bool, bool]:
 
 
 MAX_JSON_VALUES = 100_000
-"""The number of values, nested ones included, in a JSON parameter. More take too long to decode."""
+"""The most values in a JSON parameter, including nested ones. More take too long to decode."""
 
 
 def _bounded(read: Callable[[str], Any]) -> Callable[[str], Any]:
     def bounded(text: str) -> Any:
-        # Commas in strings only matter if there are too many.
+        # Commas in strings matter only if there are too many.
         if (
             len(text) > MAX_JSON_VALUES
             and _commas(text) > MAX_JSON_VALUES
@@ -223,13 +224,13 @@ def _commas(text: str) -> int:
 
 
 def _without_strings(text: str) -> str:
-    """Return the structure of a JSON text."""
+    """Return the structure of a JSON text, without its strings."""
     unescaped = text.replace("\\\\", "").replace('\\"', "")
     return "".join(unescaped.split('"')[::2])
 
 
 _NULL_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
-"""A null byte in JSON: an unescaped backslash and the number."""
+"""A null byte in JSON: an escape whose backslash isn't escaped itself."""
 
 
 def _json_reader(kind: Any) -> Callable[[str], Any]:
@@ -285,8 +286,8 @@ def decode(
 ) -> tuple[dict[str, Any], Sequence[str]]:
     """Return the values of parameters by name, and the names that were sent but are unknown.
 
-    `sent` is the query or the form, `path` the variable parts of the URL. Raises MissingParameter,
-    BadParameter, ConfusingParameters.
+    `sent` is the query or the form, and `path` has the variable parts of the URL. Raises
+    MissingParameter, BadParameter, ConfusingParameters.
     """
     values: dict[str, Any] = {}
     for parameter in declared(by):

@@ -1,4 +1,4 @@
-"""The other end of a connection, which may be a reverse proxy that speaks for many clients."""
+"""The peer of a connection, which may be a reverse proxy for many clients."""
 
 import ipaddress
 from collections.abc import Callable
@@ -10,20 +10,20 @@ from starlette.requests import Request
 from tertulia.service.config import Config
 
 PEER: Final = "peer"
-"""The key in a request's state for the connection's other end: host and port, or None for a Unix
-socket. (The client in the request is the one that a trusted proxy names.)"""
+"""The key in a request's state for the connection's peer: host and port, or None for a Unix socket.
+(The request's `client` is the address that a trusted proxy reports.)"""
 _UNKNOWN: Final = ("unknown", 0)
 
 
 def peer_of(request: Request) -> str:
-    """Return the host at the other end of the connection, for the log."""
+    """Return the host of the connection's peer, for the log."""
     peer = request.scope.get("state", {}).get(PEER, _UNKNOWN)
     return "a Unix socket" if peer is None else str(peer[0])
 
 
 def is_from_proxy(config: Config, request: Request) -> bool:
-    """Return whether the request comes directly from a reverse proxy in `proxy_trusted`, or from
-    the server's Unix socket, as it must for headers that name the client or the user."""
+    """Return whether the request comes directly from a reverse proxy in `proxy_trusted` or from the
+    server's Unix socket. Only then may its headers name the client or the user."""
     peer = request.scope.get("state", {}).get(PEER, _UNKNOWN)
     return peer is None or _listed(config.proxy_trusted)(peer[0])
 
@@ -34,8 +34,8 @@ def _listed(listed: str) -> Callable[[str], bool]:
 
 
 def is_listed(listed: str) -> Callable[[str], bool]:
-    """Return a check whether an address is listed, separated by commas: addresses and
-    networks, or `*` for all."""
+    """Return a function that checks whether an address is in a comma-separated list of addresses
+    and networks, or `*` for all."""
     networks = []
     for text in filter(None, (part.strip() for part in listed.split(","))):
         if text == "*":
@@ -43,7 +43,7 @@ def is_listed(listed: str) -> Callable[[str], bool]:
         try:
             networks.append(ipaddress.ip_network(text, strict=False))
         except ValueError:
-            continue  # The path of a socket, whose connections have no address.
+            continue  # The path of a socket: its connections have no address.
     return lambda host: _is_in(host, networks)
 
 

@@ -1,6 +1,6 @@
-"""Reading your own writes on any node: responses state the log position that they show, in a header
-or a cookie, and a request waits until its node has reached the position that the client has
-seen."""
+"""Reading your own writes on any node. A response has the log position that it shows, in a
+header or a cookie, and a request waits until its node has reached the position that the client
+has seen."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -34,7 +34,7 @@ class Positions:
 
     def __init__(self, log: Log, config: Config) -> None:
         self.is_on = log.store.is_shared
-        """Whether other nodes may exist."""
+        """Whether there may be other nodes."""
         self.log = log
         self._config = config
         self._header = re.compile(_VALUE)
@@ -47,13 +47,13 @@ class Positions:
 
     @property
     def value(self) -> bytes:
-        """The newest position that a response may show: what is on disk."""
+        """Return the newest position that a response may show, which is on disk."""
         self._refresh()
         return self._value
 
     @property
     def line(self) -> bytes:
-        """The position as an HTTP header line; empty if this is the only node."""
+        """Return the position as an HTTP header line; empty if this is the only node."""
         if not self.is_on:
             return b""
         self._refresh()
@@ -68,8 +68,8 @@ class Positions:
             self._line = b"%b: %b\r\n" % (POSITION_NAME, self._value)
 
     def awaited(self, headers: Headers) -> int | None:
-        """Return the entry that the client has seen on another node and this one doesn't have yet.
-        None if it isn't behind; positions of another history and malformed ones are ignored."""
+        """Return the entry that the client has seen on another node and that this node doesn't have
+        yet, or None. Ignores malformed positions and those of another history."""
         if not self.is_on:
             return None
         positions = [
@@ -112,8 +112,8 @@ class AtPosition:
     client has seen, and adds the position to responses.
 
     Every API response to a user has the header. Only responses to writes set the cookie, because
-    others may be cached. Anonymous clients don't get positions: how busy an organization is
-    concerns its members only.
+    others may be cached. Anonymous clients don't get positions, because these reveal how busy the
+    organization is.
     """
 
     def __init__(self, positions: Positions, app: ASGIApp) -> None:
@@ -126,7 +126,7 @@ class AtPosition:
             await self._app(scope, receive, send)
             return
         positions, log = self._positions, self._log
-        log.store.hear_gathered()  # For clients that do not say what they have seen.
+        log.store.hear_gathered()  # For clients that don't send a position.
         awaited = positions.awaited(scope["headers"])
         if awaited is not None:
             try:

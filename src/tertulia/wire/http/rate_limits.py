@@ -25,7 +25,7 @@ Charged = Sequence[tuple[RateLimiter, int | str | None]]
 """Limiters, each with the key that it counts for."""
 
 MAX_ACCOUNTS: Final = 100_000
-"""The number of accounts whose requests are remembered, at least."""
+"""The minimum number of accounts whose requests are remembered."""
 LIMIT: Final = "X-RateLimit-Limit"
 REMAINING: Final = "X-RateLimit-Remaining"
 RESET: Final = "X-RateLimit-Reset"
@@ -35,7 +35,7 @@ _LIMIT, _REMAINING, _RESET = (name.lower().encode() for name in (LIMIT, REMAININ
 _LINES: Final = b"".join(name + b": %d\r\n" for name in (_LIMIT, _REMAINING, _RESET))
 _MINUTE: Final = 60.0
 BOTS_OF_OWNER: Final = 5
-"""All bots of one owner together can send this many times the requests of one account."""
+"""All bots of an owner together can send this multiple of the requests of one account."""
 
 
 class RequestLimits:
@@ -45,11 +45,11 @@ class RequestLimits:
 
     A bot's requests count for the bot and for a budget that all bots of its owner share, so that
     more bots don't mean more requests. The owner's own requests aren't part of that budget, so that
-    a bot out of control doesn't keep its owner from stopping it.
+    a runaway bot can't keep its owner from stopping it.
     """
 
     def __init__(self, config: Config, clock: Callable[[], float], limiters: Limiters) -> None:
-        """`clock` tells UNIX seconds, for the headers."""
+        """`clock` returns UNIX seconds, for the headers."""
         self._clock = clock
         self._is_on = config.rate_limits and not config.dev
         self._requests = limiters.limiter(
@@ -93,7 +93,7 @@ class RequestLimits:
 
     def count(self, request: Request, user: User | None, *, polls: bool = False) -> None:
         """Count a request for the user or, if None, for the client's network. `rate_headers` then
-        has what is left. Raises TooManyRequests."""
+        has the remaining requests. Raises TooManyRequests."""
         if not self._is_on:
             return
         charged = (
@@ -107,8 +107,8 @@ class RequestLimits:
             raise TooManyRequests(wait)
 
     def admits_poll(self, user: User) -> bool:
-        """Count a GET /events of the user, whose response has the headers `poll_lines`. Returns
-        False, without counting, if it is one too many."""
+        """Count a GET /events of the user, whose response has the headers `poll_lines`. Return
+        False, without counting, if it exceeds the limit."""
         return not self._is_on or not _charge(self._limiters(user, polls=True))[1]
 
     def forgive_poll(self, user: User) -> None:
@@ -137,8 +137,8 @@ class RequestLimits:
 
 
 def _charge(charged: Charged) -> tuple[tuple[RateLimiter, float], float]:
-    """Count an attempt with each limiter, or with none if one refuses. Returns the limiter with the
-    least left, its result, and the seconds to wait."""
+    """Count an attempt with each limiter, or with none if one refuses. Return the limiter with the
+    fewest attempts left, its result, and the seconds to wait."""
     charges: list[tuple[RateLimiter, float]] = []
     for limiter, who in charged:
         ahead = limiter.charge(who)
@@ -173,7 +173,7 @@ def rate_headers(state: Mapping[str, Any]) -> Iterable[tuple[bytes, bytes]]:
 
 
 def _state_of(limiter: RateLimiter, ahead: float, now: float) -> tuple[int, int, int]:
-    """Return the limit, what is left, and the UNIX time when all of it is available again."""
+    """Return the limit, the attempts left, and the UNIX time when all are available again."""
     return limiter.limit, limiter.left(ahead), math.ceil(now + limiter.whole_in(ahead))
 
 
@@ -181,35 +181,35 @@ TRIES: Final = 60
 TRIES_PER_ACCOUNT: Final = 10
 TRIES_FROM_ANYWHERE: Final = 100
 FROM_ANYWHERE_SECONDS: Final = 3600.0
-"""The limit of wrong passwords for one account from all networks together where it was never signed
-in."""
+"""The period of the limit of wrong passwords for one account from all unknown networks together."""
 MAX_ACCOUNTS_TRIED: Final = 50_000
-"""The number of accounts that are remembered, at least: made-up addresses shouldn't push out real
-ones."""
+"""The minimum number of accounts that are remembered. It's high so that made-up addresses don't
+push out real ones."""
 TRIES_PER_CODE: Final = 20
 TRIES_SECONDS: Final = 600.0
-"""The time in which all tries become available again."""
+"""The time after which all attempts are available again."""
 FACTOR_TRIES: Final = 10
-"""Codes of second factors per account, from one network or browser."""
+"""The most codes of second factors per account, from one network or browser."""
 FACTOR_TRIES_FROM_ANYWHERE: Final = 20
 FACTOR_SECONDS: Final = 86400.0
-"""The limit of six-digit codes for one account from all browsers together that were never signed in
-to it: decision 0053 has the chances of a guess."""
+"""The period of the limit of six-digit codes for one account from all unknown browsers together.
+Decision 0053 has the chances of a guess."""
 WRONG_CODES: Final = 5
 WRONG_CODES_SECONDS: Final = 3600.0
-"""More wrong codes than this in that time are reported to the person, once a day."""
+"""The period in which more wrong codes than the limit are reported to the person, once a day."""
 
 
 _LONGEST_NAME: Final = 500
-"""The length, in characters, up to which names of people differ."""
+"""The number of characters of a name that count. Longer names that begin the same are the same
+key."""
 
 
 class SignInLimits:
     """Rate limits for wrong passwords and codes.
 
     A browser that has signed in to the account before (`device`) has a separate limit, so that its
-    owner gets in whatever others try. All other clients are limited by network, per account and for
-    all accounts. If the network is new to the account, all of them also share a limit for the
+    owner can sign in regardless of others' attempts. All other clients are limited by network, per
+    account and for all accounts. Networks that are new to the account also share a limit for the
     account.
     """
 
@@ -236,8 +236,8 @@ class SignInLimits:
         limiters.on_signed_in(self._know)
 
     def require(self, who: str | None, address: str, device: str | None = None) -> None:
-        """Count a try of the password for this address. Raises TooManyTries. `who` is the
-        `client_network`; `device` identifies a browser, session or key that was used with the
+        """Count an attempt with the password for this address. Raises TooManyTries. `who` is the
+        `client_network`. `device` identifies a browser, session, or key that was used with the
         account before."""
         account = _mark(address)
         if device is not None:
@@ -249,7 +249,7 @@ class SignInLimits:
             try:
                 self._from_anywhere.require(account)
             except TooManyTries:
-                # Nothing was tried, so the wait that others caused must not grow.
+                # Nothing was tried, so the waiting time that others caused must not grow.
                 self._to_one.forgive((who, account))
                 self._to_any.forgive(who)
                 raise
@@ -257,8 +257,8 @@ class SignInLimits:
     def succeeded(
         self, who: str | None, address: str, device: str | None = None, *, remember: bool = True
     ) -> None:
-        """Take back the last try, because the password was right. With `remember`, the person is
-        signed in by it, and the network counts as theirs."""
+        """Take back the last attempt, because the password was right. With `remember`, it signed
+        the person in, and the network counts as theirs."""
         account = _mark(address)
         if device is not None:
             self._by_device.forgive((device, account))
@@ -272,7 +272,7 @@ class SignInLimits:
 
     def remember(self, who: str | None, address: str) -> None:
         """Remember that the person signs in from this network."""
-        place = self._limiters.place(who, _mark(address))
+        place = self._limiters.digest(who, _mark(address))
         if place not in self._known:
             self._limiters.tell_signed_in(place)
         self._know(place)
@@ -284,15 +284,16 @@ class SignInLimits:
             self._known.popitem(last=False)
 
     def knows(self, who: str | None, address: str) -> bool:
-        """Return whether the account was signed in to from this network since the node started, on
-        any node, as far as is remembered."""
-        return self._limiters.place(who, _mark(address)) in self._known
+        """Return whether anyone signed in to the account from this network since the node started,
+        on any node, as far as is remembered."""
+        return self._limiters.digest(who, _mark(address)) in self._known
 
     def require_factor(
         self, who: str | None, user_id: int, device: str | None, is_short: bool
     ) -> None:
-        """Count a try of a second factor's code. Raises TooManyTries. The parameters are as in
-        `require`; `is_short` codes can be guessed, so tries from new browsers share a limit."""
+        """Count an attempt with a second factor's code. Raises TooManyTries. The parameters are as
+        in `require`. Codes that are `is_short` can be guessed, so attempts from new browsers share
+        a limit."""
         self._factors.require((device or who, user_id))
         if device is None and is_short:
             try:
@@ -304,7 +305,7 @@ class SignInLimits:
     def factor_was_right(
         self, who: str | None, user_id: int, device: str | None, is_short: bool
     ) -> None:
-        """Take back the last try of a second factor's code."""
+        """Take back the last attempt with a second factor's code."""
         self._factors.forgive((device or who, user_id))
         if device is None and is_short:
             self._factors_from_anywhere.forgive(user_id)
@@ -314,12 +315,12 @@ class SignInLimits:
         return not self._wrong_codes.admits(user_id) and self._warnings.admits(user_id)
 
     def require_code(self, who: str | None) -> None:
-        """Count a try of a code or link. Raises TooManyTries. Codes are too long to be guessed from
-        any number of addresses."""
+        """Count an attempt with a code or link. Raises TooManyTries. Codes are too long to be
+        guessed from any number of addresses."""
         self._codes.require(who)
 
     def code_was_right(self, who: str | None) -> None:
-        """Take back the last try of a code."""
+        """Take back the last attempt with a code."""
         self._codes.forgive(who)
 
 
@@ -344,15 +345,15 @@ class KeyLimits:
 
 def _mark(address: str) -> str:
     """Return a digest of the address, which may be arbitrarily long. Spellings that a directory
-    takes for the same name have the same one: directories ignore case, accents, invisible
-    characters, and how many spaces there are (RFC 4518)."""
+    considers equal have the same digest: directories ignore case, accents, invisible characters,
+    and repeated spaces (RFC 4518)."""
     spread = unicodedata.normalize("NFKD", address[:_LONGEST_NAME])
     seen = "".join(text for text in spread if unicodedata.category(text)[0] not in "CM")
     return hashlib.sha256(" ".join(seen.casefold().split()).encode()).hexdigest()
 
 
 class RateLimits:
-    """All rate limits of a node, shared with other nodes if there may be some."""
+    """All rate limits of a node, shared with other nodes if there are any."""
 
     def __init__(self, config: Config, log: Log, peer_messages: PeerMessages, vault: Vault) -> None:
         self.limiters = Limiters(

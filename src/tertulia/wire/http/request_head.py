@@ -26,12 +26,12 @@ def header(headers: Headers, name: bytes) -> str | None:
 
 
 def first_of_each(headers: Headers) -> Mapping[bytes, bytes]:
-    """Return the headers by name; of repeated ones, the first."""
+    """Return the headers by name. If a header is repeated, the first one counts."""
     return dict(reversed(headers))
 
 
 _LONGEST: Final = 64
-"""The length, in characters, to which addresses are cut."""
+"""The length, in characters, that addresses are cut to."""
 
 
 def client_address(request: Request) -> str:
@@ -45,8 +45,8 @@ def client_network(request: Request) -> str | None:
 
 
 def network_of(host: str) -> str:
-    """Return the IPv4 address, or the /64 network of an IPv6 address, all of which one computer may
-    have."""
+    """Return the IPv4 address, or the /64 network of an IPv6 address, since one computer may have
+    all of its addresses."""
     if ":" not in host:
         return host[:_LONGEST]
     try:
@@ -109,12 +109,12 @@ register_url_convertor("id", _Digits())
 
 
 class Paths(Generic[T]):
-    """Values by path. Paths without parameters are looked up; the others are tried in order if
+    """Values by path. Paths without parameters are looked up directly. Others are tried in order if
     their first word matches."""
 
     def __init__(self, prefix: str, places: Mapping[str, T]) -> None:
-        """`places` has the values by path without the prefix, with `{name}` or `{name:int}` for
-        parameters."""
+        """`places` has the values by path without the prefix. Parameters are `{name}` or
+        `{name:int}`."""
         self.paths = tuple(places)
         """The paths without the prefix."""
         self._exact: dict[str, T] = {}
@@ -152,8 +152,8 @@ POSITION_COOKIE: Final = "tertulia_position"
 
 
 def cookie_name(config: Config, name: str) -> str:
-    """Return the cookie's full name. On https sites, the prefix `__Host-` keeps other servers of
-    the domain, and http, from setting it."""
+    """Return the cookie's full name. On https sites, the prefix `__Host-` prevents other servers of
+    the domain, and plain http, from setting it."""
     return f"__Host-{name}" if config.is_https else name
 
 

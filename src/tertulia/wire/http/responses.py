@@ -1,8 +1,8 @@
 """Responses of the API: their JSON, common headers, and cached fragments.
 
-What consists of many records is encoded shard by shard (`state.shards.Shards`), and a fragment is
-cached until its shard's version changes. So a response costs only what is specific to the viewer
-and what changed since another viewer asked. See decision 0016.
+Large collections are encoded shard by shard (`state.shards.Shards`), and a fragment is cached until
+its shard's version changes. So a response takes work only for the parts that are specific to the
+viewer and those that have changed since another viewer asked. See decision 0016.
 """
 
 import asyncio
@@ -30,23 +30,24 @@ from tertulia.wire.http.request_head import POSITION, client_network
 A = TypeVar("A")
 
 MAX_BYTES: Final = 48 * 2**20
-"""The size limit of the cache of fragments."""
+"""The size of the cache of fragments, in bytes."""
 MESSAGE_BYTES: Final = 4 * 2**20
-"""The size limit of the cache of encoded messages."""
+"""The size of the cache of encoded messages, in bytes."""
 _MAX_STEPS: Final = 500
 MIN_COMPRESSED: Final = 2048
-"""Smaller responses aren't compressed."""
+"""Smallest response that is compressed, in bytes."""
 MAX_COMPRESSED_ON_LOOP: Final = 128 * 1024
-"""Larger fragments are compressed in a thread."""
+"""Largest fragment that is compressed on the event loop, in bytes. Larger ones are compressed in a
+thread."""
 _OVERHEAD: Final = 600
-"""The memory, in bytes, that a cached fragment takes in addition to its content."""
+"""The memory of a cached fragment in addition to its content, in bytes."""
 
 _encoder = msgspec.json.Encoder()
 encode: Final = _encoder.encode
 
 
 class Fragment:
-    """Cached JSON, compressed when a client first accepts that."""
+    """Cached JSON. It's compressed when a client first accepts that."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -68,7 +69,7 @@ class TooLongForOneStep(Exception):
 
 
 class Fragments:
-    """A cache of the fragments that were used last, up to `max_bytes`."""
+    """A cache of the most recently used fragments, up to `max_bytes`."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
@@ -80,8 +81,8 @@ class Fragments:
         self._made = 0
 
     async def in_steps(self, make: Callable[[], A]) -> A:
-        """Return what `make` makes of fragments, calling it again in further steps while many are
-        missing. To be used within one of the `turns`."""
+        """Return what `make` makes of fragments. While many are missing, it's called again in
+        further steps. Call this within one of the `turns`."""
         for _ in range(_MAX_STEPS):
             with contextlib.suppress(TooLongForOneStep):
                 return self.in_one_step(make)
@@ -89,8 +90,8 @@ class Fragments:
         return self.turns.step(make)
 
     def in_one_step(self, make: Callable[[], A]) -> A:
-        """Return what `make` makes of fragments. Raises TooLongForOneStep if too many are missing;
-        those already made stay cached."""
+        """Return what `make` makes of fragments. Raises TooLongForOneStep if too many are missing.
+        Completed fragments stay cached."""
         self._left, self._made = STEP_SECONDS, 0
         try:
             return self.turns.step(make)
@@ -121,15 +122,15 @@ class Fragments:
         return fragment
 
     def measured(self, make: Callable[[], bytes]) -> bytes:
-        """Return what `make` makes as a part of a step. Raises TooLongForOneStep if the step has
+        """Return what `make` makes, as a part of a step. Raises TooLongForOneStep if the step has
         no time left."""
         if self._left is None:
             return make()
         if self._made and self._left < 0:
             raise TooLongForOneStep
         self._made += 1
-        # Reading the cache must not use up the step, or each step would make one of hundreds; nor
-        # should a busy machine.
+        # Reading the cache must not use up the step, or each step would make only one of hundreds
+        # of fragments. A busy machine must not use it up either.
         began = time.thread_time()
         made = make()
         self._left -= time.thread_time() - began
@@ -186,7 +187,7 @@ def object_fields(value: Mapping[str, Any]) -> bytes:
 
 
 class FragmentedResponse:
-    """A response's fields in parts, each with a comma before it. Each field is a separate part, so
+    """A response's fields in parts, each preceded by a comma. Each field is a separate part, so
     that none is compressed with the help of another."""
 
     def __init__(self, fields: Mapping[str, Any], encoded: Sequence[Fragment]) -> None:
@@ -204,8 +205,8 @@ class FragmentedResponse:
 def fragmented(
     kind: Callable[..., A], fields: Mapping[str, Any], encoded: Sequence[Fragment] = ()
 ) -> A:
-    """Return a response of this kind, some of whose fields are `JsonParts`. `encoded` are fields
-    that are JSON already: `"name":value,...`."""
+    """Return a response of this kind. Some of its fields are `JsonParts`, and `encoded` has fields
+    that are already JSON: `"name":value,...`."""
     return cast(A, FragmentedResponse(fields, encoded))
 
 
@@ -246,28 +247,29 @@ _JSON: Final = (b"content-type", b"application/json")
 
 
 PART_BYTES: Final = 64 * 1024
-"""Larger bodies are sent in parts of this size, each when the client has taken the previous one."""
+"""The size of parts in which larger bodies are sent, in bytes. Each is sent after the client has
+taken the previous one."""
 MIB: Final = 2**20
 _STRANGERS: Final = "strangers"
 IN_PROGRESS: Final = 2 * MIB
-"""The size that a response counts for while it is made, when its size isn't known yet."""
+"""The size that a response counts for while it's made and its size isn't known yet, in bytes."""
 
 
 class UnreadResponses:
     """Limits the responses that clients haven't read yet: in total, per network, and per person
-    with their bots (or per network of anonymous clients). All anonymous clients together may leave
-    as much unread as one network, since one person can have many of these. Only bodies larger than
-    `PART_BYTES` count."""
+    including their bots (or per network of anonymous clients). All anonymous clients together have
+    the limit of one network, since one person can use many. Only bodies larger than `PART_BYTES`
+    count."""
 
     def __init__(self, most: int, of_network: int, of_one: int) -> None:
-        """Sizes are in bytes."""
+        """All limits are in bytes."""
         self._most, self._of_network, self._of_one = most, of_network, of_one
         self.taken = 0
         self.taken_by: Counter[Hashable] = Counter()
 
     def take(self, user: User | None, network: str | None, size: int) -> Callable[[], None]:
-        """Count a body until the returned function is called. A client always has room for one body
-        if others leave some. Raises TooMuchUnread."""
+        """Count a body until the returned function is called. A client may always have one unread
+        body if the total allows it. Raises TooMuchUnread."""
         counted = self._counted(user, network)
         for who, most in counted:
             if self.taken_by[who] and self.taken_by[who] + size > most:
@@ -292,13 +294,13 @@ class UnreadResponses:
 
 
 unread_responses: Final = UnreadResponses(256 * MIB, of_network=128 * MIB, of_one=48 * MIB)
-"""The room of this process."""
+"""The limits of this process."""
 
 
 @contextlib.contextmanager
 def making_large_response(request: Request) -> Iterator[None]:
-    """Count a potentially large response while it is made, so that a client that has too much
-    unread is refused before the work is done. Raises TooMuchUnread."""
+    """Count a potentially large response while it's made, so that a client with too much unread
+    data is refused before the work is done. Raises TooMuchUnread."""
     release = unread_responses.take(*_asking(request), IN_PROGRESS)
     try:
         yield
@@ -371,10 +373,10 @@ def failure(error: Exception) -> Failure:
 
 
 NOTHING: Final = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-"""The content policy of responses that aren't pages: if a browser shows one, it loads and runs
-nothing, and no other page can embed it."""
+"""The content security policy of responses that aren't pages: if a browser shows one, it loads and
+runs nothing, and no other page can embed it."""
 PICTURE: Final = f"{NOTHING}; sandbox"
-"""The content policy of images."""
+"""The content security policy of images."""
 
 EXPOSED = f"{LIMIT}, {REMAINING}, {RESET}, Retry-After, {POSITION}"
 """The headers that scripts of other sites may read."""
@@ -388,7 +390,7 @@ _CORS = {
 
 
 def encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """Return the headers in ASGI's form."""
+    """Return the headers in ASGI's format."""
     return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
 
@@ -399,7 +401,7 @@ HEADERS_API = HEADERS_PAGES + encoded({**_CORS, "Cache-Control": "no-store"})
 def unless_known(
     request: Request, content: bytes, media_type: str, headers: Mapping[str, str]
 ) -> Response:
-    """Return the content with its ETag, or 304 if the client has it."""
+    """Return the content with its ETag, or 304 if the client already has it."""
     tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
     sent = {"ETag": tag, **headers}
     header = request.headers.get("if-none-match", "")

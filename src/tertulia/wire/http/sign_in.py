@@ -1,7 +1,10 @@
 """Signing in and out: checking passwords and creating browser sessions."""
 
+import contextlib
 import logging
 import secrets
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from starlette.requests import Request
@@ -9,21 +12,23 @@ from starlette.requests import Request
 from tertulia.domain.accounts import access_keys, identities, sessions, signing_out, users
 from tertulia.domain.accounts import second_factors as factor_verbs
 from tertulia.domain.accounts.access_keys import KeyCapability
+from tertulia.domain.accounts.identities import NotRecognized
 from tertulia.domain.accounts.sessions import SignInLocation
 from tertulia.model.errors import (
     AccountDeactivated,
+    OrganizationDeactivated,
     PasswordSignInDisabled,
     Refused,
     SecondFactorRequired,
     WrongCode,
     WrongPassword,
 )
+from tertulia.model.identities import ProvenIdentity
+from tertulia.model.invitations import Invitation
 from tertulia.model.sessions import Session
 from tertulia.model.users import Credential, User
-from tertulia.service import directories, second_factors
 from tertulia.service.credentials import key_digest
-from tertulia.service.passkeys import Answer, Passkeys, has_passkey
-from tertulia.service.second_factors import RecoveryMatch, TotpMatch
+from tertulia.service.sign_in_methods import SignInMethod
 from tertulia.state.state import State
 from tertulia.wire.http import audit, cookies
 from tertulia.wire.http.adoption import adopted_password
@@ -32,6 +37,9 @@ from tertulia.wire.http.errors import ConfirmationRequired
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.request_head import client_address, client_network
 from tertulia.wire.http.routing import Call
+
+if TYPE_CHECKING:
+    from tertulia.service.passkeys import Answer
 
 logger = logging.getLogger("tertulia.sign_in")
 
@@ -43,22 +51,41 @@ class CheckedPassword(Struct, frozen=True, kw_only=True):
     password_hash: str | None
     """The stored hash."""
     is_new_place: bool
-    """Whether the account was never signed in to with this browser or from this network, as far as
-    is known."""
+    """Whether nobody is known to have signed in to the account with this browser or from this
+    network."""
+
+
+@contextlib.contextmanager
+def naming_contact(node: HttpNode) -> Iterator[None]:
+    """Add the contact to the message of a refused sign-in, for apps, which don't show it
+    otherwise."""
+    try:
+        yield
+    except (
+        AccountDeactivated,
+        NotRecognized,
+        OrganizationDeactivated,
+        PasswordSignInDisabled,
+        WrongPassword,
+    ) as refusal:
+        if contact := node.config.support_contact:
+            refusal.args = (f"{refusal} For help, contact {contact}.",)
+        raise
 
 
 def takes_passwords(node: HttpNode) -> bool:
     """Whether people can sign in with a password: one that is stored here, or a directory's, which
     the organization can't turn off."""
-    return node.state.realm.password_sign_in or bool(node.directories.methods)
+    return node.state.realm.password_sign_in or node.config.has_directories
 
 
 async def check_password(
-    node: HttpNode, request: Request, address: str, password: str
+    node: HttpNode, request: Request, address: str, password: str, invitation: str = ""
 ) -> CheckedPassword:
     """Return the user with this address and password.
 
-    The address can also be a name in a directory, which has another password.
+    The address can also be a name in a directory, which has its own password. `invitation` is the
+    token of a reusable invitation, for an account that is created by this sign-in.
 
     Raises PasswordSignInDisabled, TooManyTries, WrongPassword for a wrong address or password,
     OrganizationDeactivated, AccountDeactivated, Refused if someone in a directory can't have an
@@ -78,14 +105,18 @@ async def check_password(
         adopted = await adopted_password(node, request, address, known, password)
         if adopted is not None:
             credential, is_right = adopted, True
-    if not is_right and (user := await person_in_directory(node, address, password)) is not None:
+    if not is_right:
+        user = await person_in_directory(node, address, password, invitation)
+    else:
+        user = None
+    if user is not None:
         known, is_right = user, True
         credential = node.state.credentials[user.id]
     if not is_right or known is None or credential is None:
         log_failed_sign_in(request, "password", known)
         raise WrongPassword("Incorrect email address or password.")
     is_new_place = device is None and not node.sign_in_limits.knows(who, address)
-    is_whole = not needs_code(node, known)
+    is_whole = not await needs_code(node, known)
     node.sign_in_limits.succeeded(who, address, device, remember=is_whole)
     # The account may have changed while the password was checked.
     return CheckedPassword(
@@ -98,14 +129,14 @@ async def check_password(
 async def finish_with_code(
     node: HttpNode, request: Request, checked: CheckedPassword, code: str | None
 ) -> None:
-    """Use the second factor of a program that signs in, if the account has one.
+    """Check the second factor of a person who signs in with a program, if the account has one.
 
     Raises SecondFactorRequired without a code, and if the organization requires a second factor
-    that the account doesn't have; TooManyTries, and WrongCode.
+    that the account doesn't have; TooManyTries; and WrongCode.
     """
-    if factor_verbs.is_missing(node.state, checked.user, node.clock()):
-        raise SecondFactorRequired(is_missing=True)
-    if not needs_code(node, checked.user):
+    if not await needs_code(node, checked.user):
+        if factor_verbs.is_missing(node.state, checked.user, node.clock()):
+            raise SecondFactorRequired(is_missing=True)
         return
     if not code:
         raise SecondFactorRequired()
@@ -113,16 +144,21 @@ async def finish_with_code(
     node.sign_in_limits.remember(client_network(request), checked.user.address)
 
 
-def needs_code(node: HttpNode, user: User) -> bool:
-    """Whether the account's password isn't enough to sign in."""
+async def needs_code(node: HttpNode, user: User) -> bool:
+    """Whether the account's password alone isn't enough to sign in. Raises Unavailable."""
+    # The second factor may have been set up a moment ago, on another node.
+    await node.log.catch_up()
     return factor_verbs.has_any(node.state, user.id)
 
 
 async def use_code(node: HttpNode, request: Request, user: User, text: str) -> None:
-    """Use up the code, of an authenticator app or a recovery code, for the user.
+    """Use up a code of the user's authenticator app, or a recovery code.
 
     Raises TooManyTries, and WrongCode for wrong and used codes.
     """
+    from tertulia.service import second_factors  # Only if used.
+    from tertulia.service.second_factors import RecoveryMatch, TotpMatch
+
     code, limits = second_factors.plain_code(text), node.sign_in_limits
     device = cookies.device_id_of(node, request, user)
     tried = (client_network(request), user.id, device, second_factors.is_short(code))
@@ -145,19 +181,22 @@ async def use_code(node: HttpNode, request: Request, user: User, text: str) -> N
 
 
 async def use_passkey(
-    node: HttpNode, request: Request, answer: Answer, user: User | None = None
+    node: HttpNode, request: Request, answer: "Answer", user: User | None = None
 ) -> User:
-    """Use a passkey of the user for this request, and return whose it is. Without a user, it
-    replaces the password, so it must have verified its person.
+    """Use a passkey for this request, and return its user. Without `user`, it replaces the
+    password, so it must have verified the person.
 
-    Raises TooManyTries; WrongCode for wrong and used answers; OrganizationDeactivated,
+    Raises TooManyTries; WrongCode for wrong and used answers; OrganizationDeactivated;
     AccountDeactivated.
     """
+    from tertulia.service.passkeys import Passkeys  # Only if used.
+
     who, limits = client_network(request), node.sign_in_limits
     limits.require_code(who)
     try:
         passkeys = Passkeys(node.vault, node.clock())
         user_id, use = await passkeys.answered(node.state, answer, user)
+        require_usable(node, user_id)
         await node.log.submit(user_id, factor_verbs.use_passkey, use)
     except WrongCode:
         log_failed_sign_in(request, "passkey", user)
@@ -166,25 +205,41 @@ async def use_passkey(
     return require_usable(node, user_id)
 
 
-async def person_in_directory(node: HttpNode, login: str, password: str) -> User | None:
-    """Return the account of the person with this name or address and password in a directory; a
-    new one if the method creates them. None if no directory knows them. Raises Unavailable, and as
+async def recognized(
+    node: HttpNode, proven: ProvenIdentity, method: SignInMethod, invitation: str
+) -> User:
+    """Return the person's account, or a new one if the method creates accounts. `invitation` is the
+    token of a reusable invitation that the person has opened, or empty. Raises as
     `identities.recognize`."""
-    if not node.directories.methods:
-        return None
-    result = await node.directories.signed_in(login, password)
-    if result is None:
-        return None
-    method, person = result
+    opened = node.links.opened(node.state, invitation) if invitation else None
     user: User = await node.log.submit(
         None,
         identities.recognize,
-        person.identity,
+        proven,
         method.rules,
         await node.vault.credential(0, None),
         node.config.mail_site,
         node.renderer.render,
+        opened.id if isinstance(opened, Invitation) else None,
     )
+    return user
+
+
+async def person_in_directory(
+    node: HttpNode, login: str, password: str, invitation: str
+) -> User | None:
+    """Return the account of the person with this name or address and password in a directory, or a
+    new one if the method creates accounts. Return None if no directory has them. Raises
+    Unavailable, and as `identities.recognize`."""
+    if not node.config.has_directories:
+        return None
+    from tertulia.service import directories  # Only if used.
+
+    result = await node.directories.signed_in(login, password)
+    if result is None:
+        return None
+    method, person = result
+    user = await recognized(node, person.identity, method, invitation)
     number = node.state.identities.by_subject[method.name, person.identity.subject]
     identity = node.state.identities[number]
     await directories.follow(node, identity, person.identity, method.rules, person.picture)
@@ -193,10 +248,10 @@ async def person_in_directory(node: HttpNode, login: str, password: str) -> User
 
 async def require_password(call: Call, password: str, sentence: str) -> Credential:
     """Return the caller's credential if the password is correct. Raises TooManyTries, and Refused
-    with `sentence` if it is wrong."""
+    with the text `sentence` if it's wrong."""
     call.require_key(KeyCapability.ACCOUNT)
     node, user = call.node, call.user
-    # A stolen key or session has a separate limit, wherever it is used from.
+    # A stolen key or session has a separate limit, regardless of where it's used from.
     by = f"key {user.id}" if call.session_id is None else f"session {call.session_id}"
     who = client_network(call.request)
     node.sign_in_limits.require(who, user.address, by)
@@ -209,10 +264,10 @@ async def require_password(call: Call, password: str, sentence: str) -> Credenti
 
 
 def require_confirmed(call: Call) -> None:
-    """Raise KeyInsufficient for access keys, which can't do what needs this, and
-    ConfirmationRequired if the session's last confirmation is too old, in case someone else uses
-    the browser or a stolen cookie. API keys, and accounts that have neither a password nor a second
-    factor, aren't affected."""
+    """Raise ConfirmationRequired if the session's last confirmation is too old, in case someone
+    else uses the browser or a stolen cookie. Raise KeyInsufficient for access keys, which can't do
+    what needs a confirmation. The account's own API key isn't affected, nor are accounts without a
+    password and a second factor."""
     call.require_key(KeyCapability.ACCOUNT)
     minutes, session_id = call.node.config.confirm_password_minutes, call.session_id
     session = None if session_id is None else call.state.sessions.get(session_id)
@@ -223,20 +278,20 @@ def require_confirmed(call: Call) -> None:
 
 
 def _proofs(state: State, user_id: int) -> list[str]:
-    """Return what the account can confirm a session with: `password`, `passkey`, `code`."""
+    """Return the ways in which the account can confirm a session: `password`, `passkey`, `code`."""
     proofs = []
     if state.realm.password_sign_in and state.credentials[user_id].password_hash is not None:
         proofs.append("password")
-    if has_passkey(state, user_id):
+    if factor_verbs.passkeys_of(state, user_id):
         proofs.append("passkey")
     if factor_verbs.has_any(state, user_id):
-        proofs.append("code")  # At least a recovery code.
+        proofs.append("code")  # The account has recovery codes at least.
     return proofs
 
 
 def log_failed_sign_in(request: Request, method: str, user: User | None = None) -> None:
-    """Log a failed sign-in by this method, for programs that block addresses. The input isn't
-    logged: it may be the password for another field."""
+    """Log a failed sign-in with this method, for programs that block addresses. The input isn't
+    logged, because it may be the password for another field."""
     fields = {"from": client_address(request), "way": method, "user": user.id if user else "-"}
     logger.warning("sign-in failed", extra={"fields": fields})
     user_id = user.id if user else None
@@ -246,8 +301,8 @@ def log_failed_sign_in(request: Request, method: str, user: User | None = None) 
 def log_sign_in(
     request: Request, method: str, user_id: int, session: Session | None = None
 ) -> None:
-    """Log a sign-in by this method, which began that session, or without one, which handed out the
-    account's API key. (`SessionBegun` records sessions in the audit log.)"""
+    """Log a sign-in with this method that began `session` or, without one, returned the account's
+    API key. (`SessionBegun` records sessions in the audit log.)"""
     fields = {"from": client_address(request), "way": method, "user": user_id}
     logger.info("signed in", extra={"fields": fields})
     if session is None:
@@ -256,7 +311,7 @@ def log_sign_in(
 
 
 def require_usable(node: HttpNode, user_id: int) -> User:
-    """Return the user as of now. Raises OrganizationDeactivated, AccountDeactivated."""
+    """Return the current record of the user. Raises OrganizationDeactivated, AccountDeactivated."""
     user = node.state.users[user_id]
     require_open(node)
     if not user.is_active:
@@ -273,8 +328,7 @@ def new_session(
     provider_session: str = "",
 ) -> tuple[str, sessions.NewSession]:
     """Return a token and a new session for the browser, which replaces its previous one. `checked`
-    is the result of a password sign-in, `provider_session` the provider's ID of the session
-    there."""
+    is the result of a password sign-in, and `provider_session` the provider's ID of its session."""
     token = secrets.token_urlsafe(32)
     before = session_of(node, request)
     new = sessions.NewSession(
@@ -285,13 +339,13 @@ def new_session(
         provider_session=provider_session,
         replaced_id=before.id if before else None,
         password_hash=checked.password_hash if checked else None,
-        place=sign_in_location(node, request) if checked and checked.is_new_place else None,
+        location=sign_in_location(node, request) if checked and checked.is_new_place else None,
     )
     return token, new
 
 
 def sign_in_location(node: HttpNode, request: Request) -> SignInLocation:
-    """Return where the request came from, for an email about the sign-in."""
+    """Return the origin of the request, for an email about the sign-in."""
     agent = request.headers.get("user-agent", "")
     return SignInLocation(site=node.config.mail_site, address=client_address(request), agent=agent)
 
@@ -324,9 +378,10 @@ async def sign_in_program(
     *,
     client: str = "",
 ) -> str:
-    """Sign the user in to a program that uses the API key, and return the key; if the organization
-    doesn't accept people's own API keys, return a new access key for the program. `checked` is the
-    result of a password sign-in, `client` the program's name if it isn't in the User-Agent header.
+    """Sign the user in to a program that uses the API key, and return the key. If the organization
+    doesn't accept personal API keys, return a new access key for the program. `checked` is the
+    result of a password sign-in, and `client` the program's name if it isn't in the User-Agent
+    header.
     """
     if checked is not None and checked.is_new_place:
         place = sign_in_location(node, request)

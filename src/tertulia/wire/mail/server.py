@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger("tertulia.mail_in")
 
 MAX_CONNECTIONS: Final = 8
-"""Each can hold a whole email in memory."""
+"""The most connections. Each can hold a whole email in memory."""
 COMMAND_SECONDS: Final = 60.0
 """The timeout for a command, and for receiving an email's content."""
 MAIL_SECONDS: Final = 120.0
-"""The timeout for posting an email as a message. Afterwards, the sender has to retry."""
+"""The timeout for posting an email as a message. After it, the sender has to retry."""
 CONNECTION_SECONDS: Final = 900.0
 """The maximum duration of a connection, unless an email is being posted."""
 MAX_PIECE: Final = 65_536
 """Bytes per read. Commands have a much lower limit."""
 MAX_RECIPIENTS: Final = 20
 PER_MINUTE: Final = 30
-"""Emails per address and minute."""
+"""The most emails per address and minute."""
 
 COSTLY: Final = 10
 """An email that took too long to parse counts as this many toward the rate limit."""
@@ -111,7 +111,7 @@ class MailHandler:
         try:
             await asyncio.to_thread(draft.file.write, data)
             await asyncio.to_thread(draft.file.flush)
-            return [await self._post_to(address, draft.arriving.place) for address in addresses]
+            return [await self._post_to(address, draft.arriving.path) for address in addresses]
         finally:
             await asyncio.to_thread(draft.discard)
 
@@ -152,7 +152,7 @@ class MailHandler:
 
 
 def _combined(server: "SMTP", responses: Sequence[str]) -> str:
-    """Combine the responses for each recipient into the response for the email."""
+    """Combine the responses for all recipients into one response for the email."""
     if _speaks_lmtp(server):
         return "\r\n".join(responses)
     return next(
@@ -235,14 +235,14 @@ def _factory(
             super()._reset_timeout(duration or max(min(COMMAND_SECONDS, remaining), 0.001))
 
         async def push(self, status: Any) -> None:
-            """Send a response, and then yield to other connections, because many commands may have
+            """Send a response, and then let other connections run, because many commands may have
             arrived together."""
             await super().push(status)
             await asyncio.sleep(0)
 
         async def smtp_DATA(self, arg: str | None) -> None:  # noqa: N802 (the library's name)
-            """Read the email as a whole. The library would create an object for each line, of which
-            there can be millions."""
+            """Read the email as a whole. The library would create an object for each of its lines,
+            and there can be millions."""
             if await self.check_helo_needed():
                 return
             if not self.envelope.rcpt_tos:
@@ -281,8 +281,8 @@ def _factory(
 
 
 async def _read_mail(reader: asyncio.StreamReader, limit: int) -> bytes | None:
-    """Read an email that follows the inserted line end. None if it was larger than the limit; it is
-    read to its end nevertheless."""
+    """Read an email that follows the inserted line end. Return None if it exceeds the limit; it's
+    still read to its end."""
     content, size = bytearray(), -len(_MAIL_END)
     is_complete = False
     while not is_complete:

@@ -63,13 +63,13 @@ class WhoAmIResult(ToolResult, kw_only=True):
 
 
 def _page(items: Iterable[T], limit: int, key: Callable[[T], int]) -> tuple[list[T], int | None]:
-    """The first `limit` items, and the key of the last of them if there are more."""
+    """Return the first `limit` items, and the key of the last of them if there are more."""
     page = list(islice(items, limit + 1))
     return page[:limit], key(page[limit - 1]) if len(page) > limit else None
 
 
 async def who_am_i(call: ToolCall, _: NoArguments) -> WhoAmIResult:
-    """Get the user whom you act for, and what your key allows."""
+    """Get the user that you act for, and what your key allows."""
     agent = call.agent
     key, reach = agent.key, agent.reach
     return WhoAmIResult(

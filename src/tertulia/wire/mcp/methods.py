@@ -1,4 +1,4 @@
-"""The protocol's methods, and all tools with the rights that each needs."""
+"""The protocol's methods, and all tools with the rights that they need."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -69,10 +69,10 @@ _ALL: Final = (
 )
 
 TOOLS: Final[Mapping[str, Tool]] = {tool.name: tool for tool in _ALL}
-"""By name, in the order of `tools/list`."""
+"""The tools by name, in the order of `tools/list`."""
 
 LIST_SECONDS: Final = 60
-"""How long clients may cache the list of tools. A key's rights never change, but its owner's
+"""How long clients may cache the list of tools. A key's rights never change, but its owner's rights
 may."""
 _SERVER: Final = {"name": "tertulia", "title": "Tertulia", "version": __version__}
 _CAPABILITIES: Final[Json] = {"tools": {}}
@@ -119,7 +119,7 @@ async def respond(era: Era, request: RpcRequest, call: ToolCall) -> Json:
 
 
 def _current_format(result: Json) -> Json:
-    """The result in the format of the current protocol version."""
+    """Return the result in the format of the current protocol version."""
     return {"resultType": "complete", **result, "_meta": {SERVER_INFO: _SERVER}}
 
 

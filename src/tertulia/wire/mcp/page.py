@@ -40,7 +40,7 @@ logger = logging.getLogger("tertulia.http")
 
 PATH: Final = "/mcp"
 MAX_BODY: Final = 256 * 1024
-"""In bytes. Enough for the longest message in the longest JSON encoding."""
+"""Largest request body, in bytes: enough for the longest message in the longest JSON encoding."""
 _JSON: Final = "application/json"
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 """All methods are routed here, so that unsupported ones get a proper error."""
@@ -48,7 +48,7 @@ _HEADERS: Final = {"Cache-Control": "no-store"}
 
 
 class _HttpError(Refused):
-    """An error in the HTTP request rather than in the message."""
+    """An error in the HTTP request, as opposed to the message."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -56,7 +56,7 @@ class _HttpError(Refused):
 
 
 def agent_pages(node: HttpNode) -> list[BaseRoute]:
-    """The MCP endpoint; empty if agents are turned off."""
+    """Return the MCP endpoint, or an empty list if agents are turned off."""
     return [Route(PATH, _Endpoint(node).respond, methods=_METHODS)] if node.config.agents else []
 
 
@@ -82,14 +82,14 @@ class _Endpoint:
             return self._failure(request, error)
 
     def _failure(self, request: Request, error: Exception, status: int | None = None) -> Response:
-        """An error with an HTTP status, and the same error as JSON-RPC."""
+        """Return an error with an HTTP status, and the same error as JSON-RPC."""
         usual_status, fields, headers = error_response(error)
         status = status or usual_status
         request.state.code = fields["code"]
         if status == 401:
             details = "" if "WWW-Authenticate" in headers else ', error="invalid_token"'
             headers["WWW-Authenticate"] = f'Bearer realm="tertulia"{details}'
-        # JSON-RPC reserves its own range of codes.
+        # JSON-RPC reserves a separate range of codes.
         code = INTERNAL_ERROR if status == 500 else status
         body = rpc.error(code, fields["msg"], data={"code": fields["code"]})
         return Response(body, status, headers={**_HEADERS, **headers}, media_type=_JSON)
@@ -106,7 +106,7 @@ class _Endpoint:
                 await drained(request)
             raise
         message = rpc.read(await whole_body(request, MAX_BODY))
-        access_keys.current_key(node.state, key.id)  # It may have been revoked since.
+        access_keys.current_key(node.state, key.id)  # The key may have been revoked since.
         if isinstance(message, RpcNotification):
             # No defined notification concerns a server without sessions.
             version = header_of(request.headers, VERSION_HEADER)
@@ -116,7 +116,7 @@ class _Endpoint:
         era = era_of(request.headers, message)
         agent = Agent(node=node, user_id=key.user_id, key_id=key.id)
         call = ToolCall(agent, site_of(node.config, request))
-        from tertulia.wire.mcp.methods import respond  # Imports all tools: only if used.
+        from tertulia.wire.mcp.methods import respond  # Imports all tools, so only if used.
 
         result = await respond(era, message, call)
         # The response may contain changes that are not on disk yet.
@@ -161,7 +161,8 @@ def _require_own_origin(config: Config, request: Request) -> None:
         if config.external_url:
             is_own = sent.netloc.lower() == urlsplit(config.external_url).netloc.lower()
         else:
-            # Anyone can point a host name here, so without a known name only IP addresses count.
+            # Anyone can make a host name resolve to this server, so if its name isn't known, only
+            # IP addresses are accepted.
             is_own = sent.netloc.lower() == host.netloc.lower() and _is_fixed(sent.hostname or "")
     except ValueError:
         is_own = False

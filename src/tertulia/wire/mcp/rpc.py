@@ -47,7 +47,7 @@ class RpcRequest(Struct, frozen=True):
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """The message's `_meta`. Raises RpcError if it isn't an object."""
+        """Return the message's `_meta`. Raises RpcError if it isn't an object."""
         meta = self.params.get("_meta", {})
         if not isinstance(meta, dict):
             raise RpcError(INVALID_PARAMS, "'_meta' must be an object.", id=self.id)
@@ -159,7 +159,8 @@ def require_supported(version: str, message_id: Id | None = None) -> None:
 
 
 def negotiated(requested: object) -> str:
-    """The version for a handshake's response: the requested one if supported, else the newest."""
+    """Return the version for a handshake's response: the requested one if it's supported, else the
+    newest."""
     return (
         requested
         if isinstance(requested, str) and requested in WITH_HANDSHAKE
@@ -168,7 +169,7 @@ def negotiated(requested: object) -> str:
 
 
 def header_of(headers: Headers, name: str, message_id: Id | None = None) -> str | None:
-    """The header's value, or None. Raises RpcError if it was sent more than once."""
+    """Return the header's value, or None. Raises RpcError if it was sent more than once."""
     values = headers.getlist(name)
     if len(values) > 1:
         raise _mismatch(f"The {name} header was sent more than once.", message_id)

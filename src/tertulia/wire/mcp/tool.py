@@ -60,7 +60,8 @@ class Tool:
     title: str
     handler: Handler
     needs: Needs = NOTHING
-    """The rights that it needs besides reading. Keys without them don't list it."""
+    """The rights that the tool needs in addition to reading. It isn't listed for keys without
+    them."""
     repeatable: bool = False
     """Whether repeating the call has no further effect."""
     arguments: type[Arguments] = field(init=False)
@@ -75,7 +76,7 @@ class Tool:
 
     @cached_property
     def description(self) -> Json:
-        """The tool's entry in `tools/list`."""
+        """Return the tool's entry in `tools/list`."""
         reads = KeyCapability.WRITE not in self.needs
         return {
             "name": self.name,
@@ -94,7 +95,7 @@ class Tool:
 
 
 def _schema(kind: type[Struct]) -> Json:
-    """The JSON schema of a struct."""
+    """Return the JSON schema of a struct."""
     (_,), parts = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
     whole: Json = {**parts.pop(kind.__name__)}
     whole.pop("title", None)

@@ -18,7 +18,8 @@ from tertulia.store.database import Connection
 from tertulia.wire.http.node import HttpNode
 
 WAITING_SECONDS: Final = 1.0
-"""The timeout for counting what is waiting in the database. Those metrics are left out after it."""
+"""Timeout for counting waiting records in the database. Without a result, those metrics are left
+out."""
 _PAGE: Final = resource.getpagesize()
 
 
@@ -27,7 +28,7 @@ class Buckets(Struct, frozen=True, array_like=True):
 
     bounds: Sequence[float]
     counts: Sequence[int]
-    """By range, one more than `bounds`."""
+    """Counts by range: one more than `bounds`."""
     total: float
 
 
@@ -267,7 +268,7 @@ _WAITING: Final = {
 
 
 async def _waiting_metrics(node: HttpNode) -> list[Family]:
-    """Empty if the database doesn't respond in time."""
+    """Return the metrics of waiting records; empty if the database doesn't respond in time."""
 
     def count(connection: Connection) -> tuple[list[int], tuple[float, int] | None]:
         numbers = [
@@ -290,7 +291,8 @@ async def _waiting_metrics(node: HttpNode) -> list[Family]:
 
 
 def _backup_metrics(node: HttpNode, last: tuple[float, int] | None) -> Iterator[Family]:
-    """Without a backup, the time is 0, so that alerts see it. Empty if backups are off."""
+    """Yield the metrics of backups; empty if backups are off. Without a backup, the time is 0, so
+    that alerts notice it."""
     if not node.config.backup_to:
         return
     at, size = last or (0.0, 0)
@@ -326,7 +328,7 @@ def _process_metrics() -> Iterator[Family]:
         yield _gauge(
             "process_resident_memory_bytes", "Resident memory of the process.", resident * _PAGE
         )
-        # Without the one that lists them.
+        # Without the file descriptor that lists them.
         yield _gauge(
             "process_open_fds",
             "Open files.",

@@ -26,7 +26,7 @@ from tertulia.wire.protocol.addresses import is_loopback
 logger = logging.getLogger("tertulia.metrics")
 
 ANSWER_SECONDS: Final = 2.0
-"""The timeout for metrics of another process, which are then left out."""
+"""Timeout for metrics of another process. Without a response, they're left out."""
 _SUFFIX: Final = ".metrics"
 _LONGEST: Final = 16 * 1024 * 1024
 _decoder = msgspec.json.Decoder(NodeMetrics)
@@ -125,7 +125,7 @@ def _exposed(nodes: Sequence[NodeMetrics]) -> bytes:
 
 
 def readers(config: Config) -> Callable[[Request], bool]:
-    """Return a function that tells whether a request may read the metrics."""
+    """Return a function that says whether a request may read the metrics."""
     is_allowed = is_listed(config.metrics_allowed)
 
     def may_read(request: Request) -> bool:

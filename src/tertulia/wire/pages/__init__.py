@@ -1,1 +1,1 @@
-"""Pages for people: signing in, joining, the web client, and what browsers fetch beside them."""
+"""Pages for people: signing in, joining, the web client, and other files that browsers fetch."""

@@ -1,8 +1,8 @@
 """The public archive: web-public channels as plain HTML, for people without scripts and for search
 engines.
 
-Each request looks at what spectators can read now. A page starts after a message instead of having
-a number, so that it costs the same in a topic of any length.
+Each request checks what spectators can read now. A page is identified by the message before it
+instead of a number, so that it takes the same time in a topic of any length.
 """
 
 import asyncio
@@ -42,18 +42,19 @@ SITEMAP: Final = "/sitemap.xml"
 ROBOTS: Final = "/robots.txt"
 STYLES: Final = "/static/archive.css"
 PAGE: Final = 50
-"""Messages of a page."""
+"""Messages per page."""
 PAGE_BYTES: Final = 256 * 1024
-"""Content and HTML of its messages, except that a page has at least one."""
+"""The most bytes of messages per page, counting content and HTML. A page has at least one
+message."""
 TOPICS_PAGE: Final = 200
 SITEMAP_PAGE: Final = 5000
-"""Topics of one part of the site map."""
+"""Topics per part of the site map."""
 MAX_PARTS: Final = 50_000
-"""Parts of a site map (sitemaps.org)."""
-AT_ONCE: Final = 2
-"""Pages that are made at the same time on a node."""
+"""The most parts of a site map (sitemaps.org)."""
+MAX_CONCURRENT: Final = 2
+"""Pages that a node makes concurrently."""
 MAX_WAITING: Final = 50
-"""Pages that wait for that. More get status 503."""
+"""The most pages that wait to be made. Further requests get status 503."""
 BUSY_SECONDS: Final = 5
 
 _POLICY: Final = (
@@ -64,12 +65,12 @@ _NARROW: Final = ("#narrow/", "/#narrow/")
 
 
 def serves_archive(node: HttpNode) -> bool:
-    """Whether the archive can be read."""
+    """Whether the organization has a public archive."""
     return node.admits_spectators and node.state.realm.public_archive != "off"
 
 
 def is_indexed(node: HttpNode) -> bool:
-    """Whether search engines may list it."""
+    """Whether search engines may index the archive."""
     return serves_archive(node) and node.state.realm.public_archive == "indexed"
 
 
@@ -84,7 +85,7 @@ class _TopicPage(Struct, frozen=True, kw_only=True):
     messages: Sequence[Message]
     details: dict[int, MessageDetails]
     previous: int | None
-    """After which message the previous page starts; None if this is the first page."""
+    """The message that the previous page starts after; None if this is the first page."""
     is_last: bool
 
 
@@ -105,11 +106,11 @@ def archive_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
 class _Archive:
     def __init__(self, node: HttpNode) -> None:
         self._node = node
-        self._turn = asyncio.Semaphore(AT_ONCE)
+        self._turn = asyncio.Semaphore(MAX_CONCURRENT)
         self._waiting = 0
 
     async def index(self, request: Request) -> Response:
-        """All channels."""
+        """Show all channels."""
         self._admit(request)
         channels = await asyncio.to_thread(self._listed, self._channels())
         description = safe(self._node.state.realm.rendered_description, self._address)
@@ -133,7 +134,7 @@ class _Archive:
         ]
 
     async def channel(self, request: Request) -> Response:
-        """A channel's topics, the most recent first."""
+        """Show a channel's topics, most recent first."""
         self._admit(request)
         channel = self._channel(request)
         if (moved := _moved(request, channel_path(channel))) is not None:
@@ -167,7 +168,7 @@ class _Archive:
         )
 
     async def topic(self, request: Request) -> Response:
-        """A page of a topic, the oldest message first."""
+        """Show a page of a topic, oldest message first."""
         self._admit(request)
         channel = self._channel(request)
         key = topic_key(topic_from(request.path_params["topic"]))
@@ -208,13 +209,13 @@ class _Archive:
             result = await read_unchanged(node, look, lambda page: page.messages)
         except (Conflict, Unavailable):
             raise HTTPException(503, headers={"Retry-After": str(BUSY_SECONDS)}) from None
-        # Someone may have moved or hidden them since.
-        here = (channel.id, topic.key, None)
+        # The messages may have been moved or hidden since.
+        place = (channel.id, topic.key, None)
         if (
             not serves_archive(node)
             or not result.messages
             or len(readable(node, None, result.messages)) < len(result.messages)
-            or any(message.conversation != here for message in result.messages)
+            or any(message.conversation != place for message in result.messages)
         ):
             raise HTTPException(404)
         return result
@@ -234,7 +235,7 @@ class _Archive:
     # For search engines
 
     async def robots(self, request: Request) -> Response:
-        """What search engines may fetch."""
+        """Return what search engines may fetch."""
         node = self._node
         lines = ["User-agent: *"]
         if is_indexed(node):
@@ -247,7 +248,7 @@ class _Archive:
         return PlainTextResponse("\n".join(lines) + "\n", headers=headers)
 
     async def sitemap(self, request: Request) -> Response:
-        """The index of the site map: its parts, each with some topics of a channel."""
+        """Return the index of the site map. Each of its parts has some topics of a channel."""
         self._admit(request, indexed=True)
         counts = self._node.state.topics.of_channel
         parts = (
@@ -270,10 +271,10 @@ class _Archive:
             paths.insert(0, channel_path(channel))
         return _xml(request, "urlset", "url", [self._site + path for path in paths])
 
-    # In common
+    # Shared helpers
 
     def _admit(self, request: Request, *, indexed: bool = False) -> None:
-        """Raise unless the archive is there, and the client's network may send more requests."""
+        """Raise unless there is an archive, and the client's network may send more requests."""
         node = self._node
         if not (is_indexed(node) if indexed else serves_archive(node)):
             raise HTTPException(404)
@@ -306,7 +307,7 @@ class _Archive:
         return texts(language_of(self._node.state.realm.default_language), "archive")
 
     def _address(self, address: str) -> str | None:
-        """The URL on archive pages for one in a message; None to leave it out."""
+        """Return the URL on archive pages for a URL in a message, or None to leave it out."""
         if address.startswith(_NARROW):
             return self._conversation(address)
         is_here = address.startswith(("/user_uploads/", "/external_content/"))
@@ -314,7 +315,7 @@ class _Archive:
         return address if is_here or is_web else None
 
     def _conversation(self, address: str) -> str | None:
-        """The archive's page for a link to a channel, topic, or message."""
+        """Return the archive's page for a link to a channel, topic, or message."""
         parts = address.partition("#narrow/")[2].split("/")
         if len(parts) < 2 or parts[0] not in {"channel", "stream"}:
             return None
@@ -389,7 +390,7 @@ def topic_path(channel: Channel, topic: str) -> str:
 
 
 def topic_from(encoded: str) -> str:
-    """The topic's name in a path, as `addresses.encoded` wrote it."""
+    """Return the topic's name in a path that `addresses.encoded` wrote."""
     return unquote(encoded.replace(".", "%"), errors="replace")
 
 
@@ -398,7 +399,8 @@ def _page_path(path: str, number: int) -> str:
 
 
 def _moved(request: Request, path: str) -> Response | None:
-    """A redirect to the page's only URL, if the channel or topic is spelled another way now."""
+    """Return a redirect to the page's canonical URL, or None if the request has it. A channel or
+    topic may have been renamed."""
     if request.url.path == path:
         return None
     query = f"?{request.url.query}" if request.url.query else ""

@@ -1,4 +1,4 @@
-"""Pages that open calls, and that connect accounts at Zoom."""
+"""Pages that open calls, and that connect Zoom accounts."""
 
 import hmac
 import logging
@@ -50,7 +50,7 @@ class _Pages:
         self._node = node
 
     def for_users(self, show: Shown) -> Callable[[Request], Awaitable[Response]]:
-        """Return a page for people who are signed in; others sign in first."""
+        """Return a page for signed-in people. Others are asked to sign in first."""
 
         async def page(request: Request) -> Response:
             node = self._node
@@ -96,7 +96,7 @@ class _Pages:
         return _away(hosted.address_for(node.config, call, user, node.clock()))
 
     async def register_zoom(self, request: Request, user: User) -> Response:
-        """Send the browser to Zoom, to allow this server to create meetings."""
+        """Redirect the browser to Zoom, to allow this server to create meetings."""
         config = self._node.config
         if not zoom.is_offered(config):
             return self._note("Zoom isn't set up on this server.", 404)
@@ -106,7 +106,7 @@ class _Pages:
         return _away(zoom.authorization_url(config, state))
 
     async def complete_zoom(self, request: Request, user: User) -> Response:
-        """Connect the account of someone who comes back from Zoom."""
+        """Connect the Zoom account of a person who comes back from Zoom."""
         node, config = self._node, self._node.config
         if not zoom.is_offered(config):
             return self._note("Zoom isn't set up on this server.", 404)
@@ -120,18 +120,18 @@ class _Pages:
             return self._note("This page has expired. Start again.", 400)
         code = request.query_params.get("code", "")
         if not code or len(code) > _MAX_CODE:
-            return self._note("Your account at Zoom wasn't connected.", 403)
+            return self._note("Your Zoom account wasn't connected.", 403)
         try:
             tokens = await zoom.connect(node.operator_web, config, code, node.clock())
         except ZoomRefused:
             return self._note("Zoom didn't accept the connection. Start again.", 403)
         except NotFetched as error:
-            logger.warning("could not connect an account at Zoom: %s", error)
+            logger.warning("could not connect a Zoom account: %s", error)
             return self._note("Zoom isn't responding as expected. Try again later.", 502)
         stored = sealed_tokens(node.vault.sealed, tokens)
         await node.log.submit(user.id, call_accounts.connect, stored)
         await node.log.durability.settled()
-        return self._note("Your account at Zoom is connected. You can close this page.", 200)
+        return self._note("Your Zoom account is connected. You can close this page.", 200)
 
     def _no_call(self) -> Response:
         return self._note("This link doesn't open a call, or the call has ended.", 404)

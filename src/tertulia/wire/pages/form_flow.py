@@ -1,7 +1,9 @@
 """Pages with forms, and pages that show a message."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol
+from urllib.parse import quote
 
 from msgspec import Struct
 from starlette.requests import Request
@@ -26,9 +28,10 @@ MAX_BODY: Final = 64 * 1024
 TRIES: Final = 60
 MAILS: Final = 10
 TRIES_SECONDS: Final = 600.0
-"""The period that `TRIES` forms and `MAILS` emails from one address are allowed in."""
+"""The period of the limits `TRIES` (forms) and `MAILS` (emails) for one address."""
 LOGIN: Final = "/login"
 LOGOUT: Final = "/logout"
+_ADDRESS: Final = re.compile(r"[^\s@,;:]+@[^\s@,;:]+")
 
 
 class Field(Struct, frozen=True, kw_only=True):
@@ -55,11 +58,11 @@ class Link(Struct, frozen=True, kw_only=True):
     lead: str = ""
     """Text before the link."""
     icon: str | None = None
-    """The path of a picture in it."""
+    """The path of an icon in the link."""
 
 
 def new_password_field(config: Config, say: Speech) -> Field:
-    """The field for choosing a new password."""
+    """Return the field for choosing a new password."""
     shortest = config.password_min_length
     return Field(
         name="password",
@@ -73,7 +76,7 @@ def new_password_field(config: Config, say: Speech) -> Field:
 
 
 def to_sign_in(say: Speech, lead: str = "") -> Link:
-    """A link to the sign-in page."""
+    """Return a link to the sign-in page."""
     return Link(path=LOGIN, words=say("sign_in"), lead=lead)
 
 
@@ -95,7 +98,7 @@ class PageRequest:
 
     @property
     def signed_in_user(self) -> User | None:
-        """The user signed in with the browser's session, or None."""
+        """Return the user signed in with the browser's session, or None."""
         session = session_of(self.node, self.request)
         user = None if session is None else self.node.state.users[session.user_id]
         return user if user is not None and user.is_active else None
@@ -109,7 +112,7 @@ class PageRequest:
         self.node.sign_in_limits.require_code(client_network(self.request))
 
     def value(self, name: str) -> str:
-        """The value of a form field, or an empty string."""
+        """Return the value of a form field, or an empty text."""
         return self.sent.get(name, "")
 
     def form(
@@ -123,7 +126,7 @@ class PageRequest:
         hidden: Mapping[str, str] | None = None,
         back: Link | None = None,
     ) -> Response:
-        """A page with a form. With `error`, an error above the fields, its status is 400."""
+        """Return a page with a form. With `error`, an error above the fields, its status is 400."""
         return organization_page(
             self.node,
             self.say,
@@ -146,13 +149,13 @@ class PageRequest:
         facts: Mapping[str, str] | None = None,
         back: Link | None = None,
     ) -> Response:
-        """A page with a message."""
+        """Return a page with a message."""
         return note_page(
             self.node, self.say, title, *paragraphs, status=status, facts=facts, back=back
         )
 
     def sign_in(self, user: User) -> Mapping[str, str]:
-        """What the user needs to sign in with another client."""
+        """Return the facts that the user needs to sign in with another client."""
         return {self.say("server"): self.site, self.say("email"): user.address}
 
     @staticmethod
@@ -175,8 +178,19 @@ def organization_page(
         speech=say,
         organization=realm.name,
         icon=picture_url(realm, "icon"),
+        contact=_contact(node.config.support_contact),
         **facts,
     )
+
+
+def _contact(contact: str) -> Link | None:
+    """Return a link to the contact. Its path is empty for a text that isn't an address."""
+    if not contact:
+        return None
+    if contact.startswith(("http://", "https://")):
+        return Link(path=contact, words=contact)
+    is_address = _ADDRESS.fullmatch(contact) is not None
+    return Link(path=f"mailto:{quote(contact, safe='@')}" if is_address else "", words=contact)
 
 
 def note_page(
@@ -189,7 +203,7 @@ def note_page(
     links: Mapping[str, str] | None = None,
     back: Link | None = None,
 ) -> Response:
-    """A page with a message. `links` maps labels to URLs."""
+    """Return a page with a message. `links` maps labels to URLs."""
     return organization_page(
         node,
         say,
@@ -204,7 +218,7 @@ def note_page(
 
 
 def error_page(node: HttpNode, request: Request, status: int) -> Response:
-    """The page for an HTTP error."""
+    """Return the page for an HTTP error."""
     say = _speech(node, request)
     text = say({404: "not_found_text", 405: "not_allowed"}.get(status, "cannot_now"))
     title = say("not_found" if status == 404 else "failed")
@@ -228,7 +242,7 @@ async def _form(
 
 
 def _refused(node: HttpNode, request: Request, error: Refused | Unavailable) -> Response:
-    """The page for an error that can't be fixed by resubmitting the form."""
+    """Return the page for an error that resubmitting the form can't fix."""
     say = _speech(node, request)
     title, status, back = say("failed"), error_response(error)[0], None
     match error:
@@ -240,9 +254,9 @@ def _refused(node: HttpNode, request: Request, error: Refused | Unavailable) -> 
 
 
 class RouteMaker(Protocol):
-    """Makes a route to a page. `counted` forms count toward the rate limit; other pages count by
-    themselves. With `own_pages`, only pages of this server can send forms; others must prove where
-    a form comes from."""
+    """Makes a route to a page. Forms that are `counted` count toward the rate limit; other pages
+    count themselves. With `own_pages`, only pages of this server can send forms; otherwise, the
+    page must check where a form comes from."""
 
     def __call__(
         self, path: str, show: Page, *, counted: bool = True, own_pages: bool = True

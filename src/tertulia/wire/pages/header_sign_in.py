@@ -1,4 +1,4 @@
-"""Signing in people whom a reverse proxy names in headers."""
+"""Signing in people that a reverse proxy names in headers."""
 
 from functools import partial
 from typing import Final
@@ -7,7 +7,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from tertulia.model.identities import ProvenIdentity
-from tertulia.service.sign_in_methods import HeaderMethod
+from tertulia.service.directory_methods import HeaderMethod
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.peers import is_from_proxy, peer_of
 from tertulia.wire.pages.form_flow import PageRequest, route_maker
@@ -38,7 +38,7 @@ async def _sign_in(page: PageRequest, method: HeaderMethod) -> Response:
 
 
 def proven_by_headers(page: PageRequest, method: HeaderMethod) -> ProvenIdentity:
-    """Return the person whom the request's headers name. Raises ValueError, with the reason for the
+    """Return the person named in the request's headers. Raises ValueError, with a reason for the
     operator."""
     if not is_from_proxy(page.node.config, page.request):
         raise ValueError("proxy_trusted doesn't list the address that sent the headers")
@@ -50,20 +50,20 @@ def proven_by_headers(page: PageRequest, method: HeaderMethod) -> ProvenIdentity
         method=method.name,
         subject=named,
         address=_value(page, method.address_header),
-        # The proxy belongs to the operator.
+        # The operator controls the proxy, so its addresses are trusted.
         is_address_verified=True,
         full_name=_value(page, method.name_header),
-        # Without the header, the person is in no group: some proxies leave out empty headers.
+        # Without the header, the person has no groups: some proxies leave out empty headers.
         groups=frozenset(filter(None, map(str.strip, groups))),
     )
 
 
 def _value(page: PageRequest, name: str) -> str:
-    """Return a header. Raises ValueError if it was sent twice: a client may have sent one of
-    them."""
+    """Return a header. Raises ValueError if it was sent twice, because one may come from a
+    client."""
     raw = name.lower().encode()
     values = [value for item, value in page.request.scope["headers"] if item == raw]
     if len(values) > 1:
         raise ValueError(f"the header {name} was sent more than once")
-    # Proxies send names in UTF-8, although HTTP doesn't define that.
+    # Proxies send names in UTF-8, although HTTP doesn't define an encoding.
     return values[0].decode("utf-8", "replace").strip() if values else ""

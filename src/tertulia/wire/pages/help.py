@@ -39,11 +39,11 @@ def is_built() -> bool:
 
 
 def manual_response(request: Request, name: str) -> Response | None:
-    """Respond with the manual's page or file at a path below `/help/`. None if it has none."""
+    """Return the manual's page or file at a path below `/help/`, or None if it doesn't exist."""
     if not is_built():
         return None
     if not name:
-        if request.url.path == HELP:  # Links on the page are relative to the folder.
+        if request.url.path == HELP:  # Links on the page are relative to the directory.
             return RedirectResponse(f"{HELP}/", status_code=302)
         name = _FIRST
     if (file := _MANUAL.file(name)) is not None:
@@ -71,7 +71,7 @@ def help_topics() -> Mapping[str, HelpTopic]:
 
 
 def topic_for(name: str) -> HelpTopic:
-    """The best page for a name that a client links to."""
+    """Return the best page for a name that a client links to."""
     topics = help_topics()
     if name in topics:
         return topics[name]

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     import jinja2
 
 _MAX_LANGUAGES: Final = 20
-"""Languages of the header that are considered."""
+"""The most languages of the header that are considered."""
 
 
 def preferred_language(request: Request, default: str) -> str:
-    """The supported language that the browser prefers (RFC 9110, 12.5.4), else the one nearest to
-    the tag `default`."""
+    """Return the supported language that the browser prefers (RFC 9110, 12.5.4), else the one
+    nearest to the tag `default`."""
     preferences: list[tuple[float, str]] = []
     for part in request.headers.get("Accept-Language", "").split(",")[:_MAX_LANGUAGES]:
         tag, _, weight = part.partition(";")
@@ -48,7 +48,7 @@ class Speech:
         self.language = language
 
     def __call__(self, name: str, /, **arguments: object) -> str:
-        """Return the text with that name, with its arguments filled in."""
+        """Return the text with this name, with its arguments filled in."""
         return self._pages(name, **arguments)
 
     @cached_property
@@ -56,7 +56,7 @@ class Speech:
         return texts(self.language, "pages")
 
     def refusal(self, error: Exception) -> str:
-        """Return an error's message; in English if it isn't translated."""
+        """Return an error's message, in English if it isn't translated."""
         return str(texts(self.language, "errors").texts.get(str(error), error))
 
 

@@ -24,7 +24,8 @@ from tertulia.wire.pages.form_flow import (
 )
 from tertulia.wire.pages.html import STYLES
 from tertulia.wire.pages.public import packaged, static
-from tertulia.wire.pages.sign_in_flow import SignInFlow, finish_sign_in
+from tertulia.wire.pages.sign_in_flow import SignInFlow
+from tertulia.wire.pages.sign_in_steps import finish_sign_in
 
 
 def join_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
@@ -51,8 +52,8 @@ async def _open_join_page(page: PageRequest) -> Response:
 
 
 def _requires_provider(page: PageRequest, invitation: Invitation | None) -> Response | None:
-    """The page for organizations in which people can only join by signing in with a provider, which
-    finds their invitation; None for others."""
+    """Return the page of organizations where people can join only by signing in with a provider,
+    which finds their invitation. Return None for other organizations."""
     if page.node.state.realm.password_sign_in or not page.node.config.sign_in:
         return None
     say = page.say

@@ -1,8 +1,8 @@
-"""Pages for signing in and out, and for resetting a forgotten password."""
+"""Pages for signing in and out."""
 
 import hmac
 import secrets
-from collections.abc import Callable
+from collections.abc import Collection
 from typing import Final
 
 from msgspec import Struct
@@ -10,22 +10,16 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from tertulia.domain import channel_access, names
-from tertulia.domain.accounts import sessions
-from tertulia.domain.accounts.sessions import PasswordReset
-from tertulia.identity.provider import ProviderDown
+from tertulia.domain import channel_access
+from tertulia.domain.accounts.avatars import full_avatar_url
 from tertulia.model.errors import (
     AccountDeactivated,
-    OrganizationDeactivated,
     PasswordSignInDisabled,
     Refused,
     WrongCode,
     WrongPassword,
 )
-from tertulia.model.mail import Mail, MailKind
 from tertulia.service import links
-from tertulia.service.accounts import good_password
-from tertulia.wire.api.users.objects import full_avatar_url
 from tertulia.wire.http import cookies, sign_in
 from tertulia.wire.http.authentication import (
     CSRF_HEADER,
@@ -35,7 +29,6 @@ from tertulia.wire.http.authentication import (
     session_of,
 )
 from tertulia.wire.http.errors import CsrfFailed, TooManyTries
-from tertulia.wire.http.limiters import RateLimiter
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.pages.archive import ARCHIVE, serves_archive
 from tertulia.wire.pages.form_flow import (
@@ -44,40 +37,29 @@ from tertulia.wire.pages.form_flow import (
     Field,
     Link,
     PageRequest,
-    new_password_field,
     organization_page,
     route_maker,
-    to_sign_in,
 )
 from tertulia.wire.pages.passkeys import SCRIPT as PASSKEY_SCRIPT
 from tertulia.wire.pages.passkeys import has_answer, passkey_form, use_passkey
+from tertulia.wire.pages.password_reset import password_reset_pages
 from tertulia.wire.pages.public import static
-from tertulia.wire.pages.sign_in_flow import (
-    HOME,
-    SignInFlow,
-    finish_sign_in,
-    requested_flow,
-)
+from tertulia.wire.pages.sign_in_flow import HOME, SignInFlow, requested_flow
 from tertulia.wire.pages.sign_in_link import LINK, is_offered, sign_in_link_pages
+from tertulia.wire.pages.sign_in_steps import finish_sign_in
 from tertulia.wire.pages.web_client import client_page
 
-FIND: Final = "/accounts/find"
+DEV_LOGIN: Final = "/devlogin"
 CSRF_FIELD: Final = "csrfmiddlewaretoken"
 CSRF_FIELD_COOKIE: Final = "csrftoken"
-RESET_SECONDS: Final = 86400
-"""How long password reset links are valid."""
-MAILS_PER_ACCOUNT: Final = 5
-"""Password reset emails per account in that time, on each node."""
 
 
 def login_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
     """The routes to these pages."""
     route = route_maker(node, "login")
-    searches = node.limits.limiters.limiter("account searches", MAILS_PER_ACCOUNT, RESET_SECONDS)
-    resets = node.limits.limiters.limiter("resets", MAILS_PER_ACCOUNT, RESET_SECONDS)
 
     async def home(request: Request) -> Response:
-        """The web client for users, and for spectators if a channel is open to them."""
+        """Show the web client to users, and to spectators if a channel is open to them."""
         try:
             user = authenticated(node, request)
         except Refused:
@@ -90,26 +72,23 @@ def login_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
         # Earlier versions had a setup page.
         return RedirectResponse(HOME, status_code=302)
 
-    async def forgot(page: PageRequest) -> Response:
-        return await _forgot(page, resets)
-
-    async def find(page: PageRequest) -> Response:
-        return await _find(page, searches)
-
     async def deactivated(page: PageRequest) -> Response:
-        """Send people on whose organization isn't deactivated, or is no longer."""
+        """Redirect people if the organization isn't deactivated, or not anymore."""
         return page.go(HOME)
 
     return (
         Route(HOME, home),
-        *(route(f"{FIND}{end}", find) for end in ("", "/")),
         *(route(f"/accounts/deactivated{end}", deactivated) for end in ("", "/")),
         route(f"{LOGIN}/", _login_with_cookie, counted=False),
         Route("/setup", to_home, methods=["GET", "POST"]),
         route(LOGIN, _login, counted=False),
+        *(
+            route(f"{DEV_LOGIN}{end}", _login_in_development, counted=False)
+            for end in ("", "/")
+            if node.config.dev
+        ),
         route(LOGOUT, _logout, counted=False),
-        route(links.RESET.rstrip("/"), forgot),
-        route(links.RESET + "{token}", _reset),
+        *password_reset_pages(node, route),
         *sign_in_link_pages(node),
         *(
             static(method.icon_path, method.icon, "image/png")
@@ -127,8 +106,8 @@ def _is_open(node: HttpNode) -> bool:
 
 
 async def _login_with_cookie(page: PageRequest) -> Response:
-    """The sign-in page at the address that Zulip's desktop app asks, with the cookie that it sends
-    back. Forms of other sites' pages are refused without it."""
+    """Show the sign-in page at the address that Zulip's desktop app requests, with a cookie that
+    the app sends back. Without the cookie, forms of other sites' pages are refused."""
     sent, kept = page.value(CSRF_FIELD), page.request.cookies.get(CSRF_FIELD_COOKIE, "")
     if page.is_post and sent and not hmac.compare_digest(sent.encode(), kept.encode()):
         raise CsrfFailed("The request comes from an outdated page. Reload it.")
@@ -139,8 +118,13 @@ async def _login_with_cookie(page: PageRequest) -> Response:
     return response
 
 
-class _DemoUser(Struct, frozen=True, kw_only=True):
-    """An account of the demo organization on the sign-in page."""
+async def _login_in_development(page: PageRequest) -> Response:
+    """Show the sign-in page with all accounts, as in a demo."""
+    return await _login(page, residents=[u.address for u in page.node.state.users if not u.is_bot])
+
+
+class _Resident(Struct, frozen=True, kw_only=True):
+    """An account on the sign-in page that needs no password."""
 
     address: str
     full_name: str
@@ -148,16 +132,21 @@ class _DemoUser(Struct, frozen=True, kw_only=True):
     picture: str
 
 
-async def _login(page: PageRequest, csrf: str = "") -> Response:
+async def _login(
+    page: PageRequest, csrf: str = "", residents: Collection[str] | None = None
+) -> Response:
+    """Show the sign-in page. `residents` are the addresses of accounts that sign in without a
+    password; by default those of the demo."""
     node, flow = page.node, requested_flow(page)
+    residents = node.residents if residents is None else residents
     error, status = "", 200
     if not page.is_post:
-        # An app gets its key only from someone who signs in now.
+        # An app gets its key only from a person who signs in now.
         if page.signed_in_user is not None and not flow.is_for_app:
             return page.go(flow.next)
     else:
         try:
-            return await _sign_in(page, flow)
+            return await _sign_in(page, flow, residents)
         except (
             AccountDeactivated,
             PasswordSignInDisabled,
@@ -168,7 +157,8 @@ async def _login(page: PageRequest, csrf: str = "") -> Response:
             error = page.say.refusal(refusal)
             status = 429 if isinstance(refusal, TooManyTries) else 403
     realm, passkey = node.state.realm, await passkey_form(page)
-    return organization_page(
+    signed_out = await _signed_out_of(page)
+    response = organization_page(
         node,
         page.say,
         "login.html",
@@ -179,8 +169,10 @@ async def _login(page: PageRequest, csrf: str = "") -> Response:
         description=realm.rendered_description,
         action=flow.with_path(page.request.url.path),
         hidden={CSRF_FIELD: csrf} if csrf else {},
-        signed_out=await _signed_out_of(page),
-        fields=_sign_in_fields(page) if sign_in.takes_passwords(node) else [],
+        signed_out=signed_out,
+        fields=_sign_in_fields(page, is_focused=not residents)
+        if sign_in.takes_passwords(node)
+        else [],
         error=error,
         methods=[
             Link(
@@ -193,16 +185,24 @@ async def _login(page: PageRequest, csrf: str = "") -> Response:
         ],
         link=flow.with_path(LINK) if is_offered(node) else "",
         forgot=links.RESET.rstrip("/") if realm.password_sign_in else "",
-        residents=_residents(page),
+        residents=_shown(page, residents),
         join="" if realm.invite_required else links.JOIN.rstrip("/"),
     )
+    method = node.config.sign_in_method(page.value("signed_out"))
+    if signed_out is not None and method is not None and method.single_logout:
+        # If the form were redirected afterwards, the target would have to be in the page's policy
+        # for forms.
+        response.headers["Refresh"] = f"0; url={signed_out.path}"
+    return response
 
 
 async def _signed_out_of(page: PageRequest) -> Link | None:
-    """A link to sign out at the identity provider too, after signing out here."""
-    method = page.node.providers.method(page.value("signed_out"))
+    """Return a link to sign out at the identity provider too, after signing out here."""
+    method = page.node.config.sign_in_method(page.value("signed_out"))
     if method is None or not method.HAS_LOGOUT:
         return None
+    from tertulia.identity.provider import ProviderDown  # Only if used.
+
     try:
         if not await page.node.providers.has_logout(method):
             return None
@@ -216,25 +216,25 @@ async def _signed_out_of(page: PageRequest) -> Link | None:
     )
 
 
-async def _sign_in(page: PageRequest, flow: SignInFlow) -> Response:
+async def _sign_in(page: PageRequest, flow: SignInFlow, residents: Collection[str]) -> Response:
     node, request, resident = page.node, page.request, page.value("resident")
     if resident:
-        user = node.state.user_with_address(resident) if resident in node.residents else None
+        user = node.state.user_with_address(resident) if resident in residents else None
         if user is None:
             raise WrongPassword("This account doesn't exist in this demo.")
-        return await finish_sign_in(page, user, "demonstration", flow)
+        method = "demonstration" if resident in node.residents else "development"
+        return await finish_sign_in(page, user, method, flow)
     if has_answer(page):
         return await finish_sign_in(page, await use_passkey(page), "passkey", flow)
     checked = await sign_in.check_password(
-        node, request, page.value("username"), page.value("password")
+        node, request, page.value("username"), page.value("password"), flow.invitation
     )
     return await finish_sign_in(page, checked.user, "password", flow, checked)
 
 
-def _sign_in_fields(page: PageRequest) -> list[Field]:
-    typed, has_names = page.value("username"), bool(page.node.directories.methods)
+def _sign_in_fields(page: PageRequest, *, is_focused: bool) -> list[Field]:
+    typed, has_names = page.value("username"), page.node.config.has_directories
     suggests_passkeys = bool(page.node.state.second_factors.passkeys.ids)
-    is_demo = bool(page.node.residents)  # Demo users sign in with one click.
     return [
         Field(
             name="username",
@@ -243,7 +243,7 @@ def _sign_in_fields(page: PageRequest) -> list[Field]:
             value=typed,
             # Browsers suggest passkeys in this field.
             autocomplete="username webauthn" if suggests_passkeys else "username",
-            focused=not typed and not is_demo,
+            focused=is_focused and not typed,
         ),
         Field(
             name="password",
@@ -255,11 +255,10 @@ def _sign_in_fields(page: PageRequest) -> list[Field]:
     ]
 
 
-def _residents(page: PageRequest) -> list[_DemoUser]:
-    node = page.node
-    users = (node.state.user_with_address(address) for address in node.residents)
+def _shown(page: PageRequest, residents: Collection[str]) -> list[_Resident]:
+    users = map(page.node.state.user_with_address, residents)
     return [
-        _DemoUser(
+        _Resident(
             address=user.address,
             full_name=user.full_name,
             role=page.say(user.role.name.lower()),
@@ -272,7 +271,8 @@ def _residents(page: PageRequest) -> list[_DemoUser]:
 
 
 async def _logout(page: PageRequest) -> Response:
-    """Sign out with a button or from the web client, so that a link alone signs nobody out."""
+    """Sign out with a button or from the web client, so that a link alone doesn't sign anyone
+    out."""
     node, request = page.node, page.request
     session = session_of(node, request)
     if session is None:
@@ -282,8 +282,8 @@ async def _logout(page: PageRequest) -> Response:
         sent = request.headers.get(CSRF_HEADER) or page.value("csrf")
         require_csrf_token(node.vault, session, sent)
         await sign_in.sign_out(node, request)
-        method = node.providers.method(session.method)
-        # Signing out at the provider ends other sessions there, so that's for the person to say.
+        method = node.config.sign_in_method(session.method)
+        # Signing out at the provider ends other sessions there, so the person has to choose it.
         is_there = method is not None and method.HAS_LOGOUT
         return page.go(f"{LOGIN}?signed_out={session.method}" if is_there else LOGIN)
     user = node.state.users[session.user_id]
@@ -294,149 +294,4 @@ async def _logout(page: PageRequest) -> Response:
         paragraphs=(page.say("signed_in_as", name=user.full_name),),
         hidden={"csrf": csrf_token(node.vault, session)},
         back=Link(path=HOME, words=page.say("stay")),
-    )
-
-
-async def _forgot(page: PageRequest, resets: RateLimiter) -> Response:
-    """Send a password reset link."""
-    if not page.node.state.realm.password_sign_in:
-        return page.note(page.say("no_passwords"), page.say("no_passwords_text"))
-
-    def ask(address: str) -> None:
-        _ask_for_reset(page, address, resets)
-
-    return _address_form(page, ask, "forgot", "forgot_text", "reset_sent")
-
-
-async def _find(page: PageRequest, searches: RateLimiter) -> Response:
-    """Send the organization's address to an account's."""
-
-    def ask(address: str) -> None:
-        user = page.node.state.user_with_address(address)
-        if user is not None and user.is_active and not user.is_bot and searches.admits(user.id):
-            site = page.node.config.mail_site
-            mail = Mail(kind=MailKind.ACCOUNT_FOUND, to=user.address, site=site, about=user.id)
-            page.node.log.mail(mail)
-
-    return _address_form(page, ask, "find_account", "find_account_text", "account_sent")
-
-
-def _address_form(
-    page: PageRequest, ask: Callable[[str], None], title: str, text: str, sent: str
-) -> Response:
-    """Ask for an email address. The response is the same for every address, so that it doesn't
-    reveal who has an account."""
-    error = ""
-    if page.is_post:
-        try:
-            address = names.address(page.value("email"))
-        except Refused as refusal:
-            error = page.say.refusal(refusal)
-        else:
-            page.count_mail()
-            ask(address)
-            return page.note(
-                page.say("look_into_mail"),
-                page.say(sent, address=address),
-                back=to_sign_in(page.say),
-            )
-    return page.form(
-        page.say(title),
-        [
-            Field(
-                name="email",
-                label=page.say("email"),
-                type="email",
-                value=page.value("email"),
-                autocomplete="username",
-                focused=True,
-                max=254,
-            )
-        ],
-        button=page.say("continue"),
-        paragraphs=(page.say(text),),
-        error=error,
-        back=to_sign_in(page.say),
-    )
-
-
-def _ask_for_reset(page: PageRequest, address: str, resets: RateLimiter) -> None:
-    """Queue the email after the response, so that its timing doesn't reveal who has an account."""
-    node = page.node
-    user = node.state.user_with_address(address)
-    if user is None or not user.is_active or user.is_bot or not resets.admits(user.id):
-        return
-    credential = node.state.credentials[user.id]
-    node.log.mail(
-        Mail(
-            kind=MailKind.FORGOTTEN,
-            to=user.address,
-            site=node.config.mail_site,
-            about=user.id,
-            facts={
-                "expires_at": str(int(node.clock()) + RESET_SECONDS),
-                "mark": node.links.password_mark(credential),
-            },
-        )
-    )
-
-
-async def _reset(page: PageRequest) -> Response:
-    node = page.node
-    credential = node.links.to_reset(node.state, page.token, node.clock())
-    user = None if credential is None else node.state.users[credential.user_id]
-    if credential is None or user is None or not user.is_active:
-        page.count_unknown()
-        return page.note(
-            page.say("link_over"),
-            page.say("reset_over_text"),
-            status=410,
-            back=Link(path=links.RESET.rstrip("/"), words=page.say("ask_another")),
-        )
-    if not node.state.realm.password_sign_in:
-        return page.note(page.say("no_passwords"), page.say("no_passwords_text"))
-    error = ""
-    if page.is_post:
-        try:
-            password = await good_password(
-                node, page.value("password"), user.address, user.full_name
-            )
-            hashed = await node.vault.hash_password(password)
-            token, new = sign_in.new_session(node, page.request, method="link")
-            session = await node.log.submit(
-                user.id,
-                sessions.reset_password,
-                PasswordReset(
-                    old_hash=credential.password_hash,
-                    new_hash=hashed,
-                    key=node.vault.new_key(),
-                    site=node.config.mail_site,
-                ),
-                new,
-            )
-        except (WrongPassword, OrganizationDeactivated):
-            raise
-        except Refused as refusal:
-            error = page.say.refusal(refusal)
-        else:
-            if session is None:
-                return await finish_sign_in(page, user, "link", SignInFlow())
-            sign_in.log_sign_in(page.request, "link", user.id, session)
-            cookies.set_session_cookies(node, page.request, session, token)
-            return page.go(HOME)
-    return page.form(
-        page.say("new_password"),
-        [
-            Field(
-                name="username",
-                label=page.say("email"),
-                type="email",
-                value=user.address,
-                autocomplete="username",
-                fixed=True,
-            ),
-            new_password_field(node.config, page.say),
-        ],
-        button=page.say("save_and_sign_in"),
-        error=error,
     )

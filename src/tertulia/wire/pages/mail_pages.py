@@ -30,7 +30,7 @@ NAMES: Final = {
 def unsubscribe_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
     """The route to the unsubscribe page."""
     route = route_maker(node, "unsubscribe")
-    # Not counted: an email provider's requests come from few addresses.
+    # Not counted, because an email provider's requests come from few addresses.
     return (route(UNSUBSCRIBE + "{token}", _unsubscribe, counted=False),)
 
 
@@ -95,13 +95,13 @@ def mail_previews(node: HttpNode) -> tuple[BaseRoute, ...]:
         page = f"<!doctype html><title>Mails</title>{head}{''.join(parts)}"
         return HTMLResponse(page, headers=_HEADERS)
 
-    async def one(request: Request) -> Response:
+    async def preview(request: Request) -> Response:
         mail = mails(request).get(request.path_params["name"])
         if mail is None:
             return Response(status_code=404)
         return HTMLResponse(_with_pictures(mail), headers=_HEADERS)
 
-    return (Route(PREVIEWS, overview), Route(PREVIEWS + "/{name}", one))
+    return (Route(PREVIEWS, overview), Route(PREVIEWS + "/{name}", preview))
 
 
 def _language(request: Request) -> str:

@@ -1,4 +1,4 @@
-"""Signing in with an identity provider: going there, coming back, and signing out."""
+"""Signing in with an identity provider: the redirect to it, the callback, and signing out."""
 
 import logging
 import secrets
@@ -19,35 +19,29 @@ from tertulia.identity.provider import (
 )
 from tertulia.identity.providers import Providers
 from tertulia.service.sign_in_methods import SignInMethod
+from tertulia.wire.http.authentication import require_own_page
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.request_head import client_network
 from tertulia.wire.pages.form_flow import LOGIN, Link, Page, PageRequest, route_maker, to_sign_in
 from tertulia.wire.pages.proven import finish_proven, not_proven, provider_down
 from tertulia.wire.pages.sign_in_attempt import ATTEMPT_SECONDS, SignInAttempt, expired
-from tertulia.wire.pages.sign_in_flow import (
-    SignInFlow,
-    needs_browser,
-    requested_flow,
-    to_browser,
-)
+from tertulia.wire.pages.sign_in_flow import SignInFlow, needs_browser, requested_flow, to_browser
 
 logger = logging.getLogger("tertulia.sign_in")
 
 CALLBACKS: Final = 300
 CALLBACK_SECONDS: Final = 600.0
-"""The period that `CALLBACKS` failed answers from one network are allowed in."""
+"""The period of the limit `CALLBACKS` of failed callbacks from one network."""
 LOGOUTS: Final = 3000
-"""Logout tokens from one network in that period."""
+"""The most logout tokens from one network in that period."""
 _ANSWER: Final = ("code", "state", "iss", "error", "error_description", "user")
-"""What a provider may send along with the browser."""
+"""The parameters that a provider may send with the browser."""
 _MAX_ANSWER: Final = 4000
-"""Longest such value, in characters."""
+"""Longest value of such a parameter, in characters."""
 
 
 def provider_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
-    """The routes to sign-in methods; none if no method is configured."""
-    if not any(item.IS_REDIRECTING for item in node.config.sign_in):
-        return ()
+    """The routes to sign-in methods."""
     pages = _Pages(node, node.providers)
     route = route_maker(node, "providers")
     return (
@@ -73,7 +67,7 @@ class _Pages:
         """Return the page for the method in the path."""
 
         async def answer(page: PageRequest) -> Response:
-            method = self._providers.method(page.request.path_params["name"])
+            method = page.node.config.sign_in_method(page.request.path_params["name"])
             if method is None or not method.IS_REDIRECTING:
                 return page.note(
                     page.say("not_found"),
@@ -89,7 +83,7 @@ class _Pages:
         return answer
 
     async def start(self, page: PageRequest, method: SignInMethod) -> Response:
-        """Send the browser to the provider."""
+        """Redirect the browser to the provider."""
         flow = requested_flow(page)
         if needs_browser(page, flow):
             return to_browser(page)
@@ -103,7 +97,7 @@ class _Pages:
         if any(len(value) > _MAX_ANSWER for value in answer.values()):
             return not_proven(page, method, "the answer is too long")
         if page.is_post:
-            # The browser sends its cookies only with a GET that comes from another site.
+            # The browser sends its cookies only with a GET if the request comes from another site.
             return page.go(f"{method.path}/callback?{urlencode(answer)}")
         network = client_network(page.request)
         self._answers.require(network)
@@ -127,14 +121,16 @@ class _Pages:
         return await finish_proven(page, method, there.identity, flow)
 
     async def end(self, page: PageRequest, method: SignInMethod) -> Response:
-        """Send a browser that is signed out here to the provider, to sign out there, too."""
+        """Redirect a browser that is signed out here to the provider, to sign out there too."""
+        require_own_page(page.node.config, page.request)  # Another site must not sign people out.
         url = await self._providers[method].logout_url(page.site + LOGIN)
         if not url:
             return page.go(LOGIN)
         return RedirectResponse(url, status_code=302, headers={"Cache-Control": "no-store"})
 
     async def logout(self, page: PageRequest, method: SignInMethod) -> Response:
-        """End sessions as the provider says (OpenID Connect Back-Channel Logout)."""
+        """End sessions that a provider's logout token names (OpenID Connect Back-Channel
+        Logout)."""
         self._logouts.require(client_network(page.request))
         headers = {"Cache-Control": "no-store"}
         try:
@@ -149,7 +145,7 @@ class _Pages:
             )
         return Response(status_code=200, headers=headers)
 
-    # Answers that don't sign anyone in
+    # Failed sign-ins
 
     def _cancelled(self, page: PageRequest, method: SignInMethod, flow: SignInFlow) -> Response:
         return page.note(
@@ -167,6 +163,6 @@ def _request(
         state=attempt.state,
         nonce=attempt.nonce,
         verifier=attempt.verifier,
-        # Each method has an address of its own, so that their answers can't be mixed up.
+        # Each method has its own callback URL, so that their responses can't be mixed up.
         redirect_url=f"{page.node.config.external_url}{method.path}/callback",
     )

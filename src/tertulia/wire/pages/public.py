@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute, Route
 from tertulia.domain import permissions
 from tertulia.domain.accounts import access_keys, users
 from tertulia.domain.accounts.access_keys import NOTHING
+from tertulia.domain.accounts.avatars import full_avatar_url
 from tertulia.markup.addresses import extra_address
 from tertulia.model.errors import Refused
 from tertulia.model.reactions import EXTRA_NAMES
@@ -25,7 +26,7 @@ from tertulia.wire.api.organization.objects import (
     PICTURES,
     picture_path,
 )
-from tertulia.wire.api.users.objects import UNKNOWN_AVATAR, full_avatar_url
+from tertulia.wire.api.users.objects import UNKNOWN_AVATAR
 from tertulia.wire.files.pictures import avatar_pages, emoji_pages
 from tertulia.wire.http.authentication import authenticated, within_reach
 from tertulia.wire.http.node import HttpNode
@@ -60,7 +61,7 @@ def public_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
         return RedirectResponse(address, status_code=302, headers=headers)
 
     async def picture(request: Request) -> Response:
-        """One of the organization's pictures."""
+        """Return one of the organization's pictures."""
         realm = node.state.realm
         for name in PICTURES:
             if request.url.path == picture_path(realm, name):
@@ -91,7 +92,7 @@ def _files() -> tuple[BaseRoute, ...]:
 
 
 def _named(node: HttpNode, request: Request) -> User | None:
-    """The account with the ID or API email address in the path."""
+    """Return the account with the ID or API email address in the path."""
     name = request.path_params["user"]
     if re.fullmatch(r"\d{1,16}", name):
         return node.state.users.get(int(name))
@@ -104,7 +105,7 @@ def _named(node: HttpNode, request: Request) -> User | None:
 
 
 def _viewer(node: HttpNode, request: Request) -> User | None:
-    """The caller; None without valid credentials."""
+    """Return the caller, or None without valid credentials."""
     try:
         return within_reach(request, authenticated(node, request, NOTHING))
     except Refused:
@@ -112,8 +113,7 @@ def _viewer(node: HttpNode, request: Request) -> User | None:
 
 
 def _may_see(node: HttpNode, request: Request, user: User) -> bool:
-    """Whether the caller can see the account. Without credentials, the rules for spectators
-    apply."""
+    """Whether the caller can see the account. Callers without credentials are spectators."""
     viewer = _viewer(node, request)
     if viewer is None and "authorization" not in request.headers:
         return node.admits_spectators
@@ -140,7 +140,7 @@ _PICTURE_HEADERS: Final = {
 
 
 def static(path: str, content: Callable[[], bytes], media_type: str) -> Route:
-    """A route to a file of the release, cached for a day and then validated by its ETag."""
+    """Return a route to a file of the release, cached for a day and then validated by its ETag."""
 
     async def get(request: Request) -> Response:
         return unless_known(request, content(), media_type, _PICTURE_HEADERS)

@@ -1,5 +1,5 @@
-"""Signing in with SAML 2, begun here or, if the settings allow it, at the provider, and signing out
-at either side."""
+"""Signing in with SAML 2, started here or, if the settings allow it, at the provider, and signing
+out on either side."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -15,31 +15,27 @@ from tertulia.identity.provider import LOGOUT_TOKEN_SECONDS, NotProven, Provider
 from tertulia.identity.saml import METADATA_TYPE, RESPONSE_SECONDS, SamlLogout, SamlName
 from tertulia.model.identities import ProvenIdentity
 from tertulia.model.sessions import LIFETIME
-from tertulia.service.sign_in_methods import SamlMethod
+from tertulia.service.provider_methods import SamlMethod
 from tertulia.wire.http import cookies
+from tertulia.wire.http.authentication import require_own_page
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.request_head import client_network, cookie_name
 from tertulia.wire.pages.form_flow import LOGIN, Page, PageRequest, route_maker
 from tertulia.wire.pages.proven import finish_proven, not_proven, provider_down
 from tertulia.wire.pages.providers import CALLBACK_SECONDS, LOGOUTS
 from tertulia.wire.pages.sign_in_attempt import SignInAttempt, expired, sealed, unsealed
-from tertulia.wire.pages.sign_in_flow import (
-    SignInFlow,
-    needs_browser,
-    requested_flow,
-    to_browser,
-)
+from tertulia.wire.pages.sign_in_flow import SignInFlow, needs_browser, requested_flow, to_browser
 
 ANSWER_SECONDS: Final = 60
 """How long the browser may take to fetch the page after the response."""
 MAX_SESSION: Final = 200
 """Longest ID of a session at the provider that is stored, in characters."""
 _COOKIE: Final = "tertulia_signed_in_"
-"""What the provider calls the person who signed in with this browser, encrypted."""
+"""The cookie with the provider's name for the person who signed in with this browser, encrypted."""
 
 
 class _CheckedAnswer(Struct, frozen=True, array_like=True, tag="SAML answer"):
-    """What the provider's response says, which the browser brings along, encrypted."""
+    """The content of the provider's response, which the browser passes on, encrypted."""
 
     method: str
     request_id: str
@@ -49,7 +45,7 @@ class _CheckedAnswer(Struct, frozen=True, array_like=True, tag="SAML answer"):
 
 
 def saml_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
-    """The routes of each method of this kind."""
+    """Return the routes of all SAML methods."""
     methods = [item for item in node.config.sign_in if isinstance(item, SamlMethod)]
     return tuple(route for method in methods for route in _Pages(node, method).routes)
 
@@ -66,7 +62,7 @@ class _Pages:
             route(f"{path}/acs", self._page(self._answer), counted=False, own_pages=False),
             route(f"{path}/metadata", self._page(self._metadata), counted=False),
             route(f"{path}/end", self._page(self._end), counted=False),
-            route(f"{path}/logout", self._page(self._logout), counted=False),
+            route(f"{path}/logout", self._page(self._logout), counted=False, own_pages=False),
         )
 
     def _page(self, show: Callable[[PageRequest], Awaitable[Response]]) -> Page:
@@ -82,7 +78,7 @@ class _Pages:
         return Response(await self._provider.metadata(), media_type=METADATA_TYPE)
 
     async def _start(self, page: PageRequest) -> Response:
-        """Send the browser to the provider."""
+        """Redirect the browser to the provider."""
         flow = requested_flow(page)
         if needs_browser(page, flow):
             return to_browser(page)
@@ -94,8 +90,9 @@ class _Pages:
         return await (self._received(page) if page.is_post else self._finished(page))
 
     async def _received(self, page: PageRequest) -> Response:
-        """Check the response that the browser brings from the provider. It comes without cookies,
-        because another site's page sent it, so which browser began is checked afterwards."""
+        """Check the response that the browser brings from the provider. It has no cookies,
+        because another site's page sent it, so a second request checks which browser started the
+        sign-in."""
         node, method = page.node, self._method
         try:
             answer = await self._provider.answer(page.value("SAMLResponse"))
@@ -111,7 +108,7 @@ class _Pages:
         return page.go(f"{method.path}/acs?{urlencode({'answer': sealed(page, checked)})}")
 
     async def _finished(self, page: PageRequest) -> Response:
-        """Sign in the person whom the checked response names."""
+        """Sign in the person in the checked response."""
         node, method = page.node, self._method
         sent = page.value("answer")
         answer = unsealed(page, sent, _CheckedAnswer)
@@ -135,7 +132,8 @@ class _Pages:
     # Signing out
 
     async def _end(self, page: PageRequest) -> Response:
-        """Send a browser that is signed out here to the provider, to sign out there, too."""
+        """Redirect a browser that is signed out here to the provider, to sign out there too."""
+        require_own_page(page.node.config, page.request)  # Another site must not sign people out.
         cookie = cookie_name(page.node.config, _COOKIE + self._method.name)
         name = unsealed(page, page.request.cookies.get(cookie, ""), SamlName)
         url = "" if name is None else await self._provider.logout_url(name)
@@ -143,17 +141,20 @@ class _Pages:
         return _redirect(url) if url else page.go(LOGIN)
 
     async def _logout(self, page: PageRequest) -> Response:
-        """End sessions as the provider says, by a request that the browser brings, and bring the
-        answer back; or take the provider's answer to a request of `_end`."""
+        """End sessions named in a provider's request that the browser brings, and send back a
+        response; or receive the provider's response to a request of `_end`."""
         node, method = page.node, self._method
         self._logouts.require(client_network(page.request))
         sent = page.request.query_params
-        if "SAMLResponse" in sent:
+        if "SAMLResponse" in sent or page.value("SAMLResponse"):
             return page.go(LOGIN)
         if len(sent) != len(sent.multi_items()):
             return not_proven(page, method, "the logout request has a parameter twice")
         try:
-            there = await self._provider.logged_out(page.request.url.query, sent)
+            if page.is_post:
+                there = await self._provider.logged_out_by_form(page.sent)
+            else:
+                there = await self._provider.logged_out(page.request.url.query, sent)
         except NotProven as error:
             return not_proven(page, method, str(error))
         message = f"{method.name} {there.message_id}"

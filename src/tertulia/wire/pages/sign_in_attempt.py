@@ -1,4 +1,4 @@
-"""An attempt to sign in at a provider, which the browser keeps until it comes back from there."""
+"""An attempt to sign in at a provider. The browser keeps it until it comes back."""
 
 import hmac
 import secrets
@@ -27,16 +27,16 @@ class SignInAttempt(Struct, frozen=True, array_like=True):
 
     method: str
     state: str
-    """What the provider's response must repeat. For SAML, the request's ID."""
+    """The value that the provider's response must repeat. For SAML, the request's ID."""
     nonce: str
     verifier: str
     flow: SignInFlow
     at: int
-    """When it began, in UNIX seconds."""
+    """When the attempt began, in UNIX seconds."""
 
     @classmethod
     def begin(cls, page: PageRequest, method: SignInMethod, flow: SignInFlow, state: str) -> Self:
-        """Begin an attempt, and give it to the browser."""
+        """Begin an attempt, and store it in the browser."""
         nonce, verifier = secrets.token_urlsafe(24), secrets.token_urlsafe(48)
         attempt = cls(method.name, state, nonce, verifier, flow, int(page.node.clock()))
         _set_cookie(page, method, sealed(page, attempt), ATTEMPT_SECONDS)
@@ -44,8 +44,8 @@ class SignInAttempt(Struct, frozen=True, array_like=True):
 
     @classmethod
     def end(cls, page: PageRequest, method: SignInMethod, state: str) -> Self | None:
-        """Return the attempt with that state which this browser began with the method, and make the
-        browser forget it; None without a recent one."""
+        """Return the attempt with this state that the browser began with the method, or None if
+        there is no recent one. The browser forgets it."""
         name = cookie_name(page.node.config, _COOKIE + method.name)
         attempt = unsealed(page, page.request.cookies.get(name, ""), cls)
         if attempt is None or attempt.method != method.name:
@@ -64,12 +64,13 @@ def _set_cookie(page: PageRequest, method: SignInMethod, value: str, seconds: in
 
 
 def sealed(page: PageRequest, record: Struct) -> str:
-    """Encrypt a record that a browser keeps or brings along."""
+    """Encrypt a record for a cookie or a URL."""
     return page.node.vault.sealed(msgspec.json.encode(record).decode())
 
 
 def unsealed(page: PageRequest, text: str, kind: type[T]) -> T | None:
-    """Return what was sealed; None if this server didn't seal it, or sealed something else."""
+    """Return the encrypted record; None if this server didn't encrypt it, or it's of another
+    kind."""
     try:
         return msgspec.json.decode(page.node.vault.unsealed(text) or b"", type=kind)
     except (VaultError, msgspec.DecodeError):
@@ -77,7 +78,7 @@ def unsealed(page: PageRequest, text: str, kind: type[T]) -> T | None:
 
 
 def expired(page: PageRequest, method: SignInMethod) -> Response:
-    """The page that offers to try again."""
+    """Return the page that offers to try again."""
     return page.note(
         page.say("sign_in_over"),
         page.say("sign_in_over_text"),

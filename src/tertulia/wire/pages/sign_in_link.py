@@ -1,4 +1,4 @@
-"""Signing in with a link, by email or from the operator (`tertulia sign-in-link`)."""
+"""Signing in with a link, by email or from the operator (`tertulia users sign-in-link`)."""
 
 from typing import Final
 
@@ -14,13 +14,19 @@ from tertulia.service import links
 from tertulia.wire.http.limiters import RateLimiter
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.pages.form_flow import Field, Link, PageRequest, route_maker, to_sign_in
-from tertulia.wire.pages.sign_in_flow import SignInFlow, finish_sign_in, requested_flow
+from tertulia.wire.pages.sign_in_flow import SignInFlow, requested_flow
+from tertulia.wire.pages.sign_in_steps import finish_sign_in
 
 LINK: Final = links.SIGN_IN.rstrip("/")
 LINK_SECONDS: Final = 900
 """How long a link is valid. It works once."""
 MAILS_PER_ACCOUNT: Final = 5
-"""Emails with a link per account in that time."""
+"""The most emails with a link per account in that time."""
+
+
+class _EmailedFlow(SignInFlow, frozen=True, kw_only=True, omit_defaults=True):
+    nonce: str = ""
+    """Makes every link different, even within a second, because each works only once."""
 
 
 def sign_in_link_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
@@ -90,10 +96,11 @@ def _send(node: HttpNode, address: str, flow: SignInFlow, mails: RateLimiter) ->
     user = node.state.user_with_address(address)
     if user is None or not _may_use(node, user) or not mails.admits(user.id):
         return
+    emailed = _EmailedFlow(**msgspec.structs.asdict(flow), nonce=node.vault.nonce())
     facts = {
         "expires_at": str(int(node.clock()) + LINK_SECONDS),
         "mark": node.links.password_mark(node.state.credentials[user.id]),
-        "flow": msgspec.json.encode(flow).decode(),
+        "flow": msgspec.json.encode(emailed).decode(),
     }
     site = node.config.mail_site
     node.log.mail(
@@ -115,7 +122,8 @@ async def _open_emailed(page: PageRequest) -> Response:
 
 
 async def _open_printed(page: PageRequest) -> Response:
-    """A link of `tertulia sign-in-link` works whatever the organization offers."""
+    """Open a link of `tertulia users sign-in-link`. It works regardless of the organization's
+    sign-in methods."""
     node, say = page.node, page.say
     credential = node.links.to_operator_sign_in(node.state, page.token, node.clock())
     over = page.note(say("link_over"), say("operator_link_over"), status=410, back=to_sign_in(say))
@@ -129,7 +137,7 @@ async def _open_printed(page: PageRequest) -> Response:
 async def _sign_in(
     page: PageRequest, user: User, flow: SignInFlow, seconds: int, over: Response
 ) -> Response:
-    """Sign in once, with a button: programs that check emails open their links."""
+    """Sign in once, with a button, because programs that check emails open their links."""
     say = page.say
     if not page.is_post:
         as_whom = say("sign_in_link_as", name=user.full_name)

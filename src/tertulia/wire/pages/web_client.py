@@ -1,4 +1,4 @@
-"""The web client's page and files, as `web/build.py` built them."""
+"""The web client's page and files, as built by `web/build.py`."""
 
 import gzip
 import mimetypes
@@ -33,11 +33,11 @@ class BuiltFile(Struct, frozen=True):
 
     content: bytes
     compressed: Mapping[str, bytes]
-    """By content encoding, smallest first."""
+    """The compressed contents by encoding, smallest first."""
     media_type: str
 
     def encoded(self, request: Request) -> tuple[bytes, dict[str, str]]:
-        """The best version that the client accepts, and its headers."""
+        """Return the best version that the client accepts, and its headers."""
         accepted = request.headers.get("accept-encoding", "")
         for encoding, compressed in self.compressed.items():
             if accepts(encoding, accepted):
@@ -46,7 +46,7 @@ class BuiltFile(Struct, frozen=True):
 
 
 class BuiltFiles:
-    """The files in a folder of the package, which may be missing. Files are cached in memory on
+    """The files in a directory of the package, which may be missing. Files are cached in memory on
     first use."""
 
     def __init__(self, folder: str) -> None:
@@ -56,13 +56,13 @@ class BuiltFiles:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The paths of all files, with slashes; empty if the folder wasn't built."""
+        """Return the paths of all files, with slashes; empty if the directory wasn't built."""
         if not self._folder.is_dir():
             return frozenset()
         return frozenset(name for name in _names(self._folder, "") if not name.endswith(_BROTLI))
 
     def file(self, name: str) -> BuiltFile | None:
-        """The file at a path, or None."""
+        """Return the file at a path, or None."""
         file = self._cache.get(name)
         if file is None and name in self.names:
             try:
@@ -107,9 +107,10 @@ CLIENT_PATH: Final = "/app/"
 TOKENS: Final = "/static/tokens.css"
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self';"
-    " img-src 'self' data: blob:{pictures}; media-src 'self' blob:{files}; font-src 'self';"
+    " img-src 'self' data: blob:{pictures}; media-src 'self' blob:{files};"
+    " frame-src 'self'{files}; font-src 'self';"
     " connect-src 'self'{connect}; manifest-src 'self'; worker-src 'self'; form-action 'self';"
-    " base-uri 'none'; frame-ancestors 'none'"
+    " base-uri 'none'; frame-ancestors 'self'"
 )
 _HEADERS: Final = {
     "Cache-Control": "no-cache",
@@ -124,11 +125,11 @@ _ASSETS: Final = BuiltFiles("web/assets")
 
 
 def client_page(config: Config, archive: str = "") -> Response:
-    """The page that the web client runs in, or instructions if it wasn't built.
+    """Return the page that the web client runs in, or instructions if it wasn't built.
 
-    Its content security policy also allows images and videos from the bucket that this server
-    redirects downloads to, and images from the configured GIF services. `archive` is the path of
-    the public archive, to which browsers without scripts go, or empty.
+    Its content security policy also allows images, videos, and PDFs from the bucket that this
+    server redirects downloads to, and images from the configured GIF services. `archive` is the
+    path of the public archive for browsers without scripts, or empty.
     """
     page = _built().joinpath("index.html")
     if not page.is_file():
@@ -157,7 +158,7 @@ def _origins(origins: Iterable[str]) -> str:
 
 @cache
 def worker_script() -> bytes | None:
-    """The service worker's script, or None if the client wasn't built."""
+    """Return the service worker's script, or None if the client wasn't built."""
     script = _built().joinpath("worker.js")
     return script.read_bytes() if script.is_file() else None
 
@@ -192,7 +193,8 @@ _NOT_BUILT: Final = (
 
 MANIFEST: Final = "/manifest.webmanifest"
 WORKER: Final = "/worker.js"
-"""At the root, because a service worker only controls URLs below its own."""
+"""The path of the service worker, which is at the root because it controls only URLs below its
+own."""
 _BACKGROUND, _THEME = "#fbf8f3", "#f3ece2"
 """The light --paper and --sunken of tokens.css: a manifest has no colors for dark mode."""
 _SHORTCUTS: Final = (
@@ -222,7 +224,7 @@ def installing_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
         return unless_known(request, content, "text/javascript", _WORKER_HEADERS)
 
     async def page(_: Request) -> Response:
-        """The client's page without sign-in, which the service worker caches."""
+        """Return the client's page without sign-in, which the service worker caches."""
         return client_page(node.config)
 
     return (Route(MANIFEST, manifest), Route(WORKER, worker), Route(CLIENT_PATH, page))

@@ -1,1 +1,1 @@
-"""HTTP/1.1 on connections: bounds, polls that wait below the application, and the node's load."""
+"""HTTP/1.1 connections: limits, polls that wait below the application, and load shedding."""

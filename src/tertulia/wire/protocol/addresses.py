@@ -1,4 +1,5 @@
-"""Addresses that the connection limit doesn't apply to: this machine's and reverse proxies'."""
+"""Addresses that the connection limit doesn't apply to: those of this machine and of reverse
+proxies."""
 
 from collections.abc import Callable
 from typing import Final, cast
@@ -10,8 +11,8 @@ from tertulia.wire.http.peers import address_of_host, is_listed
 
 
 def trusting(listed: str) -> Callable[[str], bool]:
-    """Return a check whether an address is this machine's or listed: addresses and networks,
-    separated by commas, or `*` for all."""
+    """Return a function that checks whether an address is this machine's or in a comma-separated
+    list of addresses and networks, or `*` for all."""
     is_in_list = is_listed(listed)
     known: dict[str, bool] = {}
 
@@ -31,8 +32,8 @@ def is_loopback(host: str) -> bool:
 
 
 def unmapped(host: str) -> str:
-    """Return the IPv4 address that a dual-stack listener sees as `::ffff:192.0.2.1`; other
-    addresses unchanged."""
+    """Return the IPv4 address that a dual-stack listener sees as `::ffff:192.0.2.1`. Other
+    addresses are unchanged."""
     return str(address_of_host(host)) if host.startswith("::ffff:") else host
 
 
@@ -50,7 +51,7 @@ class SocketProxy:
     Unix socket."""
 
     def __init__(self, app: ASGIApp, trusted: str) -> None:
-        """`trusted` lists more proxies in front of that one."""
+        """`trusted` lists more proxies, which are in front of the socket's proxy."""
         self._app = app
         named = trusted if trusted == "*" else f"{trusted},{_NAME}"
         self._forwarded = cast(ASGIApp, ProxyHeadersMiddleware(self._unnamed, named))  # type: ignore[arg-type]  # uvicorn's own types of ASGI

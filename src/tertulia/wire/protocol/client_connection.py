@@ -1,5 +1,5 @@
-"""The life of an HTTP connection: its admission, its timer, what it keeps the server waiting for,
-and its end."""
+"""The lifecycle of an HTTP connection: its admission, its timer, what the server waits for, and its
+end."""
 
 import asyncio
 from collections import deque
@@ -22,7 +22,7 @@ from tertulia.wire.protocol.polling import WaitingPoll, head_of
 
 
 class RejectedRequest:
-    """A request that is refused with `Overloaded`. To uvicorn it looks like one in progress."""
+    """A request that is refused with `Overloaded`. To uvicorn, it looks like one in progress."""
 
     __slots__ = ("has_body", "keep_alive", "response_complete")
 
@@ -62,7 +62,7 @@ class ReadingFlow(FlowControl):
             super().resume_reading()
 
     def end_reading(self) -> None:
-        """Stop reading for good."""
+        """Stop reading permanently."""
         self._has_ended = True
         self.pause_reading()
 
@@ -82,13 +82,13 @@ class ClientConnection(HttpToolsProtocol):
     """The TLS handshake that preceded this protocol, if any."""
     _is_reserved = False
     _ahead = b""
-    """What was read while requests waited for their turns (`READ_AHEAD`)."""
+    """Data that was read while requests waited for their turns (`READ_AHEAD`)."""
     _has_ended = False
-    """Whether nothing more is read."""
+    """Whether reading has ended."""
     _refusal: Exception = BadHttp()
-    """Why reading ended. Sent after all earlier requests are answered."""
+    """The reason why reading ended. It's sent after all earlier requests are answered."""
     _release: Callable[[], None] | None = None
-    """Called when the client has taken what was written."""
+    """Called when the client has taken the written data."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class ClientConnection(HttpToolsProtocol):
         self._load = load
         self._connections = connections
 
-    # uvicorn narrows the type, too.
+    # uvicorn narrows the type too.
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self.outgoing = Outgoing(
             transport,
@@ -129,7 +129,7 @@ class ClientConnection(HttpToolsProtocol):
     def _admitted(self) -> Admission:
         if self.handshake is None:
             return self._connections.admit(self, self._client_host)
-        # It was already counted, under this address.
+        # The connection was already counted, under this address.
         self.handshake.is_over = True
         self.client = self.handshake.client
         return self._connections.replace(self.handshake, self)
@@ -166,7 +166,7 @@ class ClientConnection(HttpToolsProtocol):
         self._on_response_begins()
         self._release_answer()
         self._connections.lost(self, self._client_host)
-        # Cancel the current request; those behind it never begin.
+        # Cancel the current request. Requests behind it never begin.
         current, self._current = self._current, None
         if isinstance(current, WaitingPoll):
             if not current.response_complete:
@@ -183,7 +183,7 @@ class ClientConnection(HttpToolsProtocol):
         self.outgoing.lost()
         super().connection_lost(exc)
 
-    # What the connection keeps the server waiting for
+    # What the server waits for
 
     def _watch(self) -> None:
         self._connections.watch(self)
@@ -212,7 +212,7 @@ class ClientConnection(HttpToolsProtocol):
             release()
 
     def eof_received(self) -> None:
-        # The transport closes when everything was written and taken.
+        # The transport closes after everything was written and taken.
         self._watch()
 
     @property
@@ -221,7 +221,7 @@ class ClientConnection(HttpToolsProtocol):
         if (is_closing or self.flow.write_paused) and self.unsent:
             return Wait.ANSWER
         if is_closing:
-            # TLS waits for the other end to confirm the close.
+            # TLS waits for the peer to confirm the close.
             return Wait.ANSWER if self.handshake is not None else Wait.NOTHING
         if self.flow.read_paused or self.pipeline:
             return Wait.SERVER

@@ -1,6 +1,6 @@
-"""A server's connections: how many may be open, and how long each may keep it waiting.
+"""A server's connections: how many may be open, and how long each may keep the server waiting.
 
-One timer checks the connections that keep the server waiting; the others cost nothing.
+One timer checks the connections that keep the server waiting. The others don't take any work.
 """
 
 import asyncio
@@ -23,10 +23,11 @@ from tertulia.wire.protocol.load import Load, Turns
 logger = logging.getLogger("tertulia.http")
 
 RESERVE: Final = 20
-"""Connections beyond the limit, for health checks only."""
+"""Connections beyond the limit that are accepted for health checks only."""
 SILENT_SECONDS: Final = 5.0
-"""When the server is full, connections are closed on which nothing was received or taken for this
-time."""
+"""If the server is full, a connection without any progress for this time is closed."""
+STOP_SECONDS: Final = 3.0
+"""The same while the server is stopping."""
 _LOG_SECONDS: Final = 1.0
 """The interval between log lines about addresses with too many connections."""
 
@@ -37,29 +38,30 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
     most: int
     """The number of open connections, without `RESERVE`."""
     of_one_address: int = 0
-    """The number per address (an IPv6 /64 network counts as one), at most half of all; 0 for no
-    limit."""
+    """The most connections per address; an IPv6 /64 network counts as one. At most half of all; 0
+    for no limit."""
     trusted: str = ""
-    """Addresses and networks, separated by commas, that are exempt from it: reverse proxies. This
-    machine's addresses are exempt, too."""
+    """Addresses and networks, separated by commas, that are exempt from this limit: reverse
+    proxies. This machine's addresses are also exempt."""
     head_seconds: float = 30.0
     """How long a request's head may take, and how long a new connection may be silent."""
     body_seconds: float = 30.0
-    """How long the server waits for a body at first."""
+    """How long the server initially waits for a body."""
     least_rate: int = 1024
-    """The bytes received or taken that extend a wait by one second; 0 for any number."""
+    """The number of bytes received or taken that extend a wait by one second; 0 if any progress
+    does."""
     answer_seconds: float = 60.0
-    """How long the server waits at first for a client to take a response."""
+    """How long the server initially waits for a client to take a response."""
     most_seconds: float = 120.0
-    """How long it waits at most for a body or a client without progress."""
+    """The longest wait for a body or a client without progress."""
     unsent: int = 256 * 1024 * 1024
-    """The bytes of responses that may wait for clients. Beyond it, connections whose clients have
+    """The most bytes of responses that wait for clients. Above it, connections whose clients have
     taken nothing for a while are closed."""
     sweep_seconds: float = 1.0
 
 
 class Wait(Enum):
-    """What a connection keeps the server waiting for."""
+    """The reason why the server waits for a connection."""
 
     NOTHING = auto()
     SERVER = auto()
@@ -67,7 +69,7 @@ class Wait(Enum):
     HEAD = auto()
     BODY = auto()
     ANSWER = auto()
-    """The client, to take what was written."""
+    """The client has to take the written data."""
 
 
 class Admission(Enum):
@@ -75,10 +77,10 @@ class Admission(Enum):
 
     WELCOME = auto()
     RESERVED = auto()
-    """It may send one health check, nothing else."""
+    """The connection may send one health check and nothing else."""
     FULL = auto()
     TOO_MANY = auto()
-    """Its address has too many connections."""
+    """The address has too many connections."""
 
 
 class WatchedConnection(Protocol):
@@ -93,15 +95,15 @@ class WatchedConnection(Protocol):
 
     @property
     def received(self) -> int:
-        """The bytes of bodies that were received."""
+        """The number of received bytes of bodies."""
 
     @property
     def sent(self) -> int:
-        """The bytes that the client has taken, as far as is known."""
+        """The number of bytes that the client has taken, as far as is known."""
 
     @property
     def unsent(self) -> int:
-        """The bytes that it hasn't."""
+        """The number of written bytes that the client hasn't taken."""
 
     def give_up(self) -> None:
         """Close the connection, even if data is unsent."""
@@ -127,7 +129,7 @@ class ClientTimeout:
         self._progress = _progress(connection, wait)
 
     def update(self, connection: WatchedConnection, limits: ConnectionLimits, now: float) -> None:
-        """Account for what was received or taken since the last call."""
+        """Update the time left with the bytes received or taken since the last call."""
         wait = connection.waits_for
         if wait is not self.wait or (wait is not Wait.ANSWER and connection.turn != self._turn):
             self._begin(connection, wait, limits, now)
@@ -141,10 +143,10 @@ class ClientTimeout:
             self.silent_since, self._progress = now, progress
         self._at = now
 
-    def is_silent(self, connection: WatchedConnection, now: float) -> bool:
-        """Return whether what is waited for hasn't progressed for a while."""
+    def is_silent(self, connection: WatchedConnection, now: float, seconds: float) -> bool:
+        """Return whether there has been no progress for this time."""
         return (
-            now - self.silent_since >= SILENT_SECONDS
+            now - self.silent_since >= seconds
             and self.wait is not Wait.SERVER
             and connection.waits_for is self.wait
             and _progress(connection, self.wait) == self._progress
@@ -154,7 +156,7 @@ class ClientTimeout:
 def _progress(connection: WatchedConnection, wait: Wait) -> int:
     if wait is Wait.ANSWER:
         return connection.sent
-    # A head has a fixed time, whatever its progress.
+    # A head has a fixed time, regardless of its progress.
     return connection.received if wait is Wait.BODY else 0
 
 
@@ -167,16 +169,18 @@ class Connections:
         """The number of open connections."""
         self.is_leaving = False
         """Whether each connection ends with its next response."""
+        self.is_stopping = False
+        """Whether connections without progress are closed."""
         self.turns = Turns()
         self._of: Counter[str] = Counter()
-        """Connections per address with a limit."""
+        """Connections per address, for addresses with a limit."""
         self._most_of_one = min(limits.of_one_address, max(limits.most // 2, 1))
         self._is_trusted = trusting(limits.trusted)
         self._reserved: dict[WatchedConnection, None] = {}
         self._watched: dict[WatchedConnection, ClientTimeout] = {}
-        """Connections that keep the server waiting, or did at the last sweep."""
+        """Connections that the server waits for, or did at the last sweep."""
         self._silent: list[WatchedConnection] = []
-        """The ones without progress at the last sweep, the longest silent last."""
+        """Connections without progress at the last sweep. The longest silent one is last."""
         self._timer: asyncio.TimerHandle | None = None
         self._logged_at = 0.0
 
@@ -186,8 +190,8 @@ class Connections:
         return len(self._watched)
 
     def admit(self, connection: WatchedConnection, host: str | None) -> Admission:
-        """Count a connection from an address (None for this machine), and decide whether it is
-        accepted. `lost` must follow in any case."""
+        """Count a connection from an address (None for this machine), and decide whether it's
+        accepted. Call `lost` in any case."""
         self.open += 1
         address = self._bounded(host)
         if address is not None:
@@ -203,12 +207,12 @@ class Connections:
             del self._reserved[oldest]
             oldest.give_up()
         if self.open > self.limits.most + 2 * RESERVE:
-            return Admission.FULL  # Those that were given up are not yet gone.
+            return Admission.FULL  # Closed connections aren't gone yet.
         self._reserved[connection] = None
         return Admission.RESERVED
 
     def replace(self, before: WatchedConnection, now: WatchedConnection) -> Admission:
-        """Replace an admitted connection by another object. Returns its admission."""
+        """Replace an admitted connection with another object. Return its admission."""
         self._watched.pop(before, None)
         if before not in self._reserved:
             return Admission.WELCOME
@@ -228,7 +232,7 @@ class Connections:
         self._watched.pop(connection, None)
 
     def watch(self, connection: WatchedConnection) -> None:
-        """Watch a connection until it no longer keeps the server waiting."""
+        """Watch a connection until the server no longer waits for it."""
         if connection in self._watched:
             return
         loop = asyncio.get_running_loop()
@@ -252,11 +256,13 @@ class Connections:
             patience.update(connection, self.limits, now)
             if patience.wait is Wait.NOTHING:
                 del self._watched[connection]
-            elif patience.left < 0:
+            elif patience.left < 0 or (
+                self.is_stopping and patience.is_silent(connection, now, STOP_SECONDS)
+            ):
                 connection.give_up()
             else:
                 unsent += connection.unsent
-                if patience.is_silent(connection, now):
+                if patience.is_silent(connection, now, SILENT_SECONDS):
                     silent.append((patience.silent_since, connection))
         silent.sort(key=lambda item: item[0], reverse=True)
         self._silent = [connection for _, connection in silent]
@@ -272,13 +278,13 @@ class Connections:
         while self._silent:
             connection = self._silent.pop()
             patience = self._watched.get(connection)
-            if patience is not None and patience.is_silent(connection, now):
+            if patience is not None and patience.is_silent(connection, now, SILENT_SECONDS):
                 connection.give_up()
                 return True
         return False
 
     def _bounded(self, host: str | None) -> str | None:
-        """Return what counts as the address; None if it has no limit."""
+        """Return the key that an address is counted under, or None if it has no limit."""
         if not self._most_of_one or host is None or self._is_trusted(host):
             return None
         return network_of(host)
@@ -292,7 +298,7 @@ class Connections:
 
 
 _FAREWELL_SECONDS: Final = 3600.0
-"""How long TLS itself may take to close a connection; the limits end it sooner."""
+"""How long TLS itself may take to close a connection. The limits end it sooner."""
 
 
 class TlsHandshake:
@@ -330,15 +336,14 @@ class TlsHandshakes:
         context: Callable[[], ssl.SSLContext],
         protocol: Callable[[TlsHandshake], asyncio.Protocol],
     ) -> None:
-        """`context` is called for each handshake; `protocol` makes the protocol that replaces the
-        handshake among the connections."""
+        """`context` is called for each handshake. `protocol` makes the protocol that then replaces
+        the handshake among the connections."""
         self._connections = connections
         self._context = context
         self._protocol = protocol
 
     def begin(self, plug: socket.socket, address: Any) -> TlsHandshake | None:
-        """Count an accepted connection. Returns None, and closes it silently, if it isn't
-        admitted."""
+        """Count an accepted connection. If it isn't admitted, close it silently and return None."""
         client = (
             (unmapped(str(address[0])), int(address[1])) if isinstance(address, tuple) else None
         )
@@ -355,7 +360,7 @@ class TlsHandshakes:
         """Perform the handshake and start the protocol. If that fails, the connection is closed."""
         loop = asyncio.get_running_loop()
         try:
-            with contextlib.suppress(OSError):  # So are errors of TLS.
+            with contextlib.suppress(OSError):  # TLS errors are OSErrors too.
                 await loop.connect_accepted_socket(
                     lambda: self._protocol(handshake),
                     handshake.plug,

@@ -17,7 +17,7 @@ from uvicorn.protocols.http.httptools_impl import (
 from tertulia.model.errors import Unavailable
 
 _SMALL: Final = 64 * 1024
-"""The size, in bytes, up to which a body is copied behind its head into one write."""
+"""Largest body that is copied behind its head into one write, in bytes."""
 
 
 class Outgoing:
@@ -26,7 +26,7 @@ class Outgoing:
 
     `on_response` is called when a response begins; `on_unsent_close` when the connection is closed
     before its client has taken everything or, if it is secure, before it confirmed the end of TLS:
-    both can take forever.
+    either can take forever.
     """
 
     __slots__ = (
@@ -56,14 +56,14 @@ class Outgoing:
         self._is_secure = is_secure
         self._head = b""
         self.written = 0
-        """The bytes that were handed to the transport."""
+        """The number of bytes passed to the transport."""
         self.answered_at = 0.0
-        """When the last response was complete, by the clock."""
+        """The time when the last response was complete, by the clock."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
-    # Called for each request, so not left to the slow `__getattr__`.
+    # Called for each request, so it avoids the slow `__getattr__`.
 
     def is_closing(self) -> bool:
         return self._transport.is_closing()
@@ -72,7 +72,7 @@ class Outgoing:
         return self._transport.get_write_buffer_size()
 
     def write(self, data: bytes) -> None:
-        """Write data, or hold back a response's head until its body comes."""
+        """Write data. A response's head is held back until its body comes."""
         if self._transport.is_closing():
             return
         if self._head:
@@ -100,12 +100,12 @@ class Outgoing:
 
     @property
     def in_kernel(self) -> int:
-        """The bytes in the kernel's send buffer, which takes new ones only when many are gone; 0 if
-        unknown."""
+        """The number of bytes in the kernel's send buffer; 0 if unknown or after the connection was
+        closed. The buffer takes new bytes only after many have been sent."""
         plug = self._transport.get_extra_info("socket")
         try:
             answer = fcntl.ioctl(plug.fileno(), termios.TIOCOUTQ, bytes(4))
-        except (OSError, AttributeError):
+        except (OSError, AttributeError, ValueError):
             return 0
         return int.from_bytes(answer, sys.byteorder)
 
@@ -116,7 +116,7 @@ class Outgoing:
         self.answered_at = self._clock()
 
     def lost(self) -> None:
-        """Drop references after the connection was lost, so that it is freed without the garbage
+        """Drop references after the connection was lost, so that it's freed without the garbage
         collector."""
         self._head = b""
         self._on_response = self._on_unsent_close = _nothing
@@ -138,8 +138,8 @@ _FRAMING: Final = frozenset({b"content-length", b"transfer-encoding", b"connecti
 
 
 class AsgiExchange(RequestResponseCycle):
-    """uvicorn's request cycle, with a fast path for the usual response head: validating each header
-    by itself, as uvicorn does, takes longer than the rest of a response."""
+    """uvicorn's request cycle, with a fast path for the usual response head. Validating each header
+    separately, as uvicorn does, takes longer than the rest of a response."""
 
     async def run_asgi(self, app: Any) -> None:
         async def answered(scope: Any, receive: Any, send: Any) -> None:
@@ -150,7 +150,7 @@ class AsgiExchange(RequestResponseCycle):
                 is_away = isinstance(error, Unavailable) or isinstance(error.__cause__, Unavailable)
                 if not (is_away and self.response_started):
                     raise
-                # All that is left is to break off the response.
+                # The response can only be aborted.
                 self.disconnected = True
                 self.transport.abort()
 
@@ -167,8 +167,8 @@ class AsgiExchange(RequestResponseCycle):
             await super().send(message)
 
     def _begin(self, status: int, headers: list[tuple[bytes, bytes]]) -> bool:
-        """Write the head of a response with a content length. Returns False, without writing, if
-        anything is unusual."""
+        """Write the head of a response with a content length. If anything is unusual, write nothing
+        and return False."""
         framing = [header for header in headers if header[0] in _FRAMING]
         if len(framing) != 1 or framing[0][0] != b"content-length" or not framing[0][1].isdigit():
             return False

@@ -29,14 +29,14 @@ from tertulia.wire.protocol.polling import TARGET, Polls, RepeatedPoll, WaitingP
 from tertulia.wire.protocol.request_head import MAX_HEAD, RequestHead
 
 MAX_PIPELINED: Final = 32
-"""The requests that may wait on a connection behind the current one."""
+"""The most requests that wait on a connection behind the current one."""
 READ_AHEAD: Final = 64 * 1024
-"""The bytes that are read beyond these while a poll waits: without reading, a closed connection
-isn't noticed."""
+"""Bytes that are read beyond these while a poll waits. Without reading, a closed connection isn't
+noticed."""
 _HEALTH: Final = frozenset({b"/health", b"/ready"})
 _NEVER_REFUSED: Final = _HEALTH | {POLLS.encode(), METRICS.encode()}
-"""Requests that are never refused because of load: polls, which cost next to nothing, health
-checks, which would report a busy node as broken, and metrics, which show the load."""
+"""Requests that are never refused because of load: polls, which take almost no work; health checks,
+which would report a busy node as broken; and metrics, which show the load."""
 
 
 class TertuliaHttp(ClientConnection):
@@ -51,7 +51,7 @@ class TertuliaHttp(ClientConnection):
     """
 
     _unused = 0
-    """The bytes that were received since the parser last used some."""
+    """Bytes received since the parser last consumed any."""
     usual: RepeatedPoll | None = None
     _has_answered = False
     """Whether a request in the received data was already answered."""
@@ -102,7 +102,7 @@ class TertuliaHttp(ClientConnection):
             try:
                 self.parser.feed_data(data)
             except httptools.HttpParserUpgrade as upgrade:
-                # Answer it as a plain request. What follows is HTTP as before.
+                # Treat it as a plain request. HTTP continues unchanged.
                 data = data[upgrade.args[0] :]
             else:
                 return
@@ -111,7 +111,7 @@ class TertuliaHttp(ClientConnection):
 
     def on_message_begin(self) -> None:
         if self.transport.is_closing():
-            raise BadHttp  # Nothing more is taken in.
+            raise BadHttp  # Nothing more is accepted.
         if len(self.pipeline) >= MAX_PIPELINED:
             raise TooManyAtOnce(MAX_PIPELINED)
         self.turn += 1
@@ -127,7 +127,7 @@ class TertuliaHttp(ClientConnection):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._is_in_head:
-            return  # A trailer, behind the body.
+            return  # A trailer, after the body.
         name = name.lower()
         self._head.add_header(name, value, self.parser)
         if name == b"expect":
@@ -150,8 +150,8 @@ class TertuliaHttp(ClientConnection):
         self._is_in_body = True
 
     def _begin_exchange(self, version: str) -> None:
-        """Start the application when all earlier requests are answered, as uvicorn does, without
-        the parts that this server doesn't use."""
+        """Start the application when all earlier requests are answered, as uvicorn does, but
+        without the parts that this server doesn't use."""
         address = httptools.parse_url(self.url)
         path = address.path.decode("ascii")
         scope: Any = {
@@ -214,7 +214,7 @@ class TertuliaHttp(ClientConnection):
         self.cycle = rejected  # type: ignore[assignment]  # has what uvicorn looks at
         self._current = rejected
         if self.expect_100_continue:
-            self._reject(rejected)  # There is nothing else to wait for.
+            self._reject(rejected)  # No other request is waiting.
 
     def _answer_reserved(self, version: str) -> None:
         if self.turn > 1:
@@ -232,8 +232,8 @@ class TertuliaHttp(ClientConnection):
         super()._start_asgi_task(cycle, app)
 
     def end_with_answer(self) -> None:
-        """Announce with the current response, if any, that it is the last. (With pipelined
-        requests, the last of these.)"""
+        """Announce with the current response, if any, that it's the last one. (With pipelined
+        requests, with the last of them.)"""
         current = self._current
         has_begun = isinstance(current, RequestResponseCycle) and current.response_started
         if current is not None and not has_begun and not self.pipeline:
@@ -257,7 +257,7 @@ class TertuliaHttp(ClientConnection):
                 self._count(self.cycle)
 
     def on_response_complete(self) -> None:
-        # Replaces uvicorn's, which starts and cancels a timer for each request.
+        # Replaces uvicorn's method, which starts and cancels a timer for each request.
         self.outgoing.flush()
         if self.transport.is_closing():
             return
@@ -272,7 +272,7 @@ class TertuliaHttp(ClientConnection):
             self._wait_for_next(self.timeout_keep_alive)
 
     def begin_next(self) -> bool:
-        """Start the oldest waiting request. Returns False if none waits."""
+        """Start the oldest waiting request. Return False if none waits."""
         if not self.pipeline or self.transport.is_closing():
             return False
         cycle, app = self.pipeline.pop()
@@ -306,7 +306,7 @@ class TertuliaHttp(ClientConnection):
     # Polls
 
     def _starts_poll(self, version: str) -> bool:
-        """Let the request wait without a task if it is a plain poll."""
+        """Let the request wait without a task if it's a plain poll. Return whether it is."""
         if not self.url.startswith(TARGET) or (polls := self._polls()) is None:
             return False
         if (
@@ -324,7 +324,7 @@ class TertuliaHttp(ClientConnection):
         self._has_answered |= poll.response_complete
         self.cycle = poll  # type: ignore[assignment]  # has what uvicorn looks at
         self._current = poll
-        # Free the memory: many polls wait, and this isn't needed again.
+        # Free the memory, because many polls wait and this isn't needed again.
         self.headers = []
         self.url = b""
         self._head.begin()
@@ -334,7 +334,7 @@ class TertuliaHttp(ClientConnection):
 
     def _polls_as_usual(self, usual: RepeatedPoll, data: bytes) -> bool:
         """Let the request wait if the received data is exactly the usual poll. The parser, which is
-        between two requests, needn't see it."""
+        between two requests, doesn't have to see it."""
         last = usual.last_in(data)
         if last is None or self.flow.write_paused or (polls := self._polls()) is None:
             return False
@@ -369,7 +369,7 @@ class TertuliaHttp(ClientConnection):
         cast(ReadingFlow, self.flow).end_reading()
         broken = self.cycle if self._is_in_body else None
         if broken is not None and broken is not self._current:
-            self.pipeline.popleft()  # It never comes to its end.
+            self.pipeline.popleft()  # Its end never comes.
             broken.on_response = nothing
         current = self._current
         if self.pipeline and (current is None or current.response_complete):

@@ -1,7 +1,7 @@
 """Load shedding.
 
-A request that would have to wait too long is refused immediately, at a fraction of its cost. So the
-others are answered in time, and the requests that wait have a bound in memory.
+A request that would have to wait too long is refused immediately, at a fraction of its cost. So
+other requests are answered in time, and the memory of waiting requests is bounded.
 """
 
 import asyncio
@@ -18,17 +18,18 @@ from tertulia.wire.http.loop_turns import time_besides_steps
 logger = logging.getLogger("tertulia.http")
 
 ALWAYS: Final = 32
-"""This number of concurrent requests is always accepted."""
+"""The number of concurrent requests that is always accepted."""
 _SAMPLE: Final = 32
 """The smallest number of requests in a sample."""
 _LEAST_SECONDS: Final = 0.25
-"""The shortest sample: requests that are committed together are answered together."""
+"""The shortest sample, because requests that are committed together are answered together."""
 _MOST_SECONDS: Final = 1.0
-"""In longer samples the node was mostly idle, so the processor time isn't that of requests."""
+"""The longest sample that counts. In longer ones, the node was mostly idle, so the processor time
+isn't that of requests."""
 _WEIGHT: Final = 0.5
 """The weight of a new sample in the moving average."""
 _LATE_SECONDS: Final = 0.005
-"""If a callback waits longer, the event loop is late."""
+"""The wait of a callback from which the event loop counts as late."""
 _LATE_FACTOR: Final = 10
 """The loop counts as late for this multiple of a callback's wait, because there are short turns
 between long ones."""
@@ -41,11 +42,11 @@ def _soon(callback: Callable[[], None]) -> object:
 
 
 class Load:
-    """The requests in progress, and the time that one takes: processor time or, while the event
+    """The requests in progress, and the time that each takes: processor time or, while the event
     loop is late and requests always wait, the time between two responses.
 
     (While the loop isn't late, requests wait for something else, such as another site or a stalled
-    database, and the time between responses means nothing.)
+    database, and the time between responses says nothing.)
     """
 
     def __init__(
@@ -55,16 +56,16 @@ class Load:
         clock: Callable[[], float] = time.monotonic,
         soon: Callable[[Callable[[], None]], object] = _soon,
     ) -> None:
-        """`longest_wait` is how long a request may have to wait for others, in seconds; 0 for no
-        limit. `used` returns the processor time that requests wait for; `soon` schedules a callback
-        on the event loop."""
+        """`longest_wait` is the longest time that a request may have to wait for others, in
+        seconds; 0 for no limit. `used` returns the processor time that requests wait for. `soon`
+        schedules a callback on the event loop."""
         self.in_progress = 0
         self._longest_wait = longest_wait
         self._used = used
         self._clock = clock
         self._soon = soon
         self._probing_since: float | None = None
-        """When the pending callback that measures lateness was scheduled."""
+        """The time when the pending callback that measures lateness was scheduled."""
         self._late_until = -math.inf
         self._cost = 0.0
         self._pace = 0.0
@@ -82,7 +83,7 @@ class Load:
         self.in_progress += 1
 
     def end(self) -> None:
-        """Count a request that is being answered or was given up."""
+        """Count a request as answered or canceled."""
         self.in_progress -= 1
         self._ended += 1
         if self._ended >= _SAMPLE and self._clock() - self._sampled[0] >= _LEAST_SECONDS:
@@ -107,7 +108,7 @@ class Load:
         return self.in_progress * cost > self._longest_wait
 
     def _is_late(self) -> bool:
-        """Return whether the event loop is late as far as is known, and measure again."""
+        """Return whether the event loop is known to be late, and measure again."""
         now = self._clock()
         if self._probing_since is None:
             self._probing_since = now
@@ -141,7 +142,7 @@ class PipelinedConnection(Protocol):
     """A connection with pipelined requests."""
 
     def begin_next(self) -> bool:
-        """Start the next request. Returns False if none is left."""
+        """Start the next request. Return False if none is left."""
 
 
 class Turns:
@@ -150,7 +151,7 @@ class Turns:
     def __init__(self) -> None:
         self._waiting: deque[PipelinedConnection] = deque()
         self._context = Context()
-        """An empty context, not that of the request that called."""
+        """An empty context, so that the context of the calling request isn't used."""
 
     def want(self, connection: PipelinedConnection) -> None:
         """Schedule the connection's next request."""
@@ -162,7 +163,7 @@ class Turns:
         asyncio.get_running_loop().call_soon(self._next, context=self._context)
 
     def _next(self) -> None:
-        # Remove the connection only after its request began, so that `want` knows that a turn is
+        # Remove the connection only after its request began, so that `want` sees that a turn is
         # scheduled.
         has_begun = False
         try:
@@ -172,6 +173,6 @@ class Turns:
                 finally:
                     self._waiting.popleft()
         finally:
-            # Even if one fails, the others continue.
+            # If one fails, the others continue.
             if self._waiting:
                 self._soon()

@@ -1,7 +1,7 @@
 """GET /events without a task, on connections where the request waits below ASGI.
 
-Only plain requests are answered here. Everything unusual, and every refusal, is left to the
-endpoint (`tertulia.wire.api.register`), which gives the same responses.
+Only plain requests are handled here. Unusual requests and all refusals are left to the endpoint
+(`tertulia.wire.api.register`), whose responses are the same.
 """
 
 import time
@@ -38,9 +38,9 @@ LAST: Final = b"last_event_id"
 _NAMES: Final = frozenset({b"queue_id", LAST, b"dont_block"})
 _BLOCKS: Final = {b"false": True, b"true": False, None: True}
 _USUAL_BYTES: Final = 2048
-"""The size of requests that are remembered. A browser's are half as long."""
+"""The largest request that is remembered, in bytes. A browser's are half as long."""
 _DIGITS: Final = 16
-"""The length of the largest IDs."""
+"""The number of digits of the largest IDs."""
 _BEGINS: Final = SUCCESS + b',"events":['
 _GOES_ON: Final = b'],"queue_id":"'
 _ENDS: Final = b'"}'
@@ -58,10 +58,10 @@ class PollConnection(Protocol):
     """A connection on which a poll waits."""
 
     def reply(self, to: "WaitingPoll", head: bytes, *body: bytes) -> None:
-        """Send a response whose body may be in parts. The head lacks the final empty line."""
+        """Send a response whose body may be in parts. The head is without its final empty line."""
 
     def on_taken(self, release: Callable[[], None]) -> None:
-        """Call `release` when the client has taken the response or is gone."""
+        """Call `release` when the client has taken the response or has disconnected."""
 
     @property
     def outgoing(self) -> Outgoing:
@@ -94,8 +94,8 @@ class Polls:
     def start(
         self, connection: PollConnection, headers: Headers, query: bytes
     ) -> "WaitingPoll | None":
-        """Start a poll, which is answered now or later. Returns None if it is left to the
-        endpoint."""
+        """Start a poll, which is answered now or later. Return None if the endpoint must handle
+        it."""
         asked = first_of_each(headers)
         parameters = dict([pair.partition(b"=")[::2] for pair in query.split(b"&")])
         last, queue_id = parameters.get(LAST, b""), parameters.get(b"queue_id", b"")
@@ -193,7 +193,8 @@ class Polls:
 
     def shared(self, of_all: Headers, events: Sequence[bytes], ends: int) -> tuple[bytes, bytes]:
         """Return the parts of a response that are the same for all recipients of these events:
-        before the individual headers, and after them. `ends` is the size of what follows."""
+        the part before the individual headers, and the part after them. `ends` is the size of
+        the rest."""
         if events is not self._events or self._shared_by != (of_all, ends):
             joined = b",".join(events)
             body = b"%b%b%b" % (_BEGINS, joined, _GOES_ON)
@@ -216,8 +217,8 @@ class Polls:
 
 
 class RepeatedPoll:
-    """A poll that a client repeats with a different last event, so that the request needn't be
-    parsed again. The user's access is checked each time."""
+    """A poll that a client repeats with a different last event, so that the request doesn't have
+    to be parsed again. The user's access is checked each time."""
 
     __slots__ = ("_after", "_before", "credential", "has_session", "is_browser", "queue_id")
 
@@ -232,13 +233,13 @@ class RepeatedPoll:
         self._before = self._after = b""
 
     def know(self, request: bytes) -> bool:
-        """Remember the request's bytes around the last event. Returns False if they are unusual."""
+        """Remember the request's bytes around the last event. Return False if they're unusual."""
         before, name, rest = request.partition(b"%b=" % LAST)
         self._before, self._after = before + name, rest.lstrip(b"-0123456789")
         return len(request) <= _USUAL_BYTES and LAST not in rest
 
     def last_in(self, request: bytes) -> bytes | None:
-        """Return the last event in a request that is otherwise the same; else None."""
+        """Return the last event in a request that is otherwise the same, else None."""
         before, after = self._before, self._after
         if not request.startswith(before) or not request.endswith(after):
             return None
@@ -246,10 +247,10 @@ class RepeatedPoll:
 
 
 class WaitingPoll:
-    """A poll that waits on its connection. To the HTTP server it is the request in progress.
+    """A poll that waits on its connection. To the HTTP server, it's the request in progress.
 
-    Thousands are answered in a row, and most of the time is spent on cache misses, so everything
-    that a response needs is stored here.
+    Thousands are answered in a row, and most of the time is spent on cache misses, so all data for
+    a response is stored here.
     """
 
     __slots__ = (
@@ -278,7 +279,7 @@ class WaitingPoll:
         self.keep_alive = not connection.is_leaving
         """Whether the connection stays open after the response."""
         self.is_followed = False
-        """Whether another request is pipelined behind it."""
+        """Whether another request is pipelined behind this one."""
         self.response_complete = False
         self._polls = polls
         self._connection = connection
@@ -315,12 +316,12 @@ class WaitingPoll:
         if self._is_browser:
             headers = without_basic_challenge(status, headers)
         head = head_of(status, [*self._server.default_headers, *headers])
-        own = self._polls.own_headers(self._user_id)
-        self._connection.reply(self, head + own, bytes(response.body))
+        own_headers = self._polls.own_headers(self._user_id)
+        self._connection.reply(self, head + own_headers, bytes(response.body))
         self._log(status, response.code)
 
     def cancel(self) -> None:
-        """End the poll, because the client is gone."""
+        """End the poll, because the client has disconnected."""
         queue_id = self._ends.removesuffix(_ENDS).decode()
         self._polls.node.delivery.cancel(queue_id, self)
         self._log(200)

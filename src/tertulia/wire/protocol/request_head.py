@@ -1,7 +1,7 @@
-"""Checks of an incoming request's head: its size, and whether it is unambiguous.
+"""Checks of an incoming request's head: its size, and whether it's unambiguous.
 
 If a proxy in front of this server interpreted a request differently, a client could smuggle a
-second one past it.
+second request past it.
 """
 
 from typing import Final
@@ -12,7 +12,7 @@ from tertulia.wire.http.errors import BadHttp, HeadTooLarge
 from tertulia.wire.http.request_head import is_authority
 
 MAX_HEAD: Final = 64 * 1024
-"""The size limit of a request line and its headers, and of the framing around a body."""
+"""Largest request line with headers, and largest framing around a body, in bytes."""
 MAX_HEADERS: Final = 256
 _FRAMING: Final = frozenset({b"host", b"content-length", b"transfer-encoding"})
 """Headers that determine where a request goes and where it ends."""

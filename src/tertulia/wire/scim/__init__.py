@@ -1,1 +1,2 @@
-"""SCIM 2, by which a company's directory creates, changes, and deactivates accounts and groups."""
+"""SCIM 2, with which a company's directory creates, changes, and deactivates accounts and
+groups."""

@@ -1,4 +1,4 @@
-"""A request of a SCIM client, and the answer."""
+"""A request of a SCIM client, and its response."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -19,7 +19,7 @@ class ScimRefused(Refused):
 
 
 class ScimCall(Caller, frozen=True, kw_only=True):
-    """A request of the company's directory, which acts as the organization's first owner."""
+    """A request of the company's directory. It acts as the organization's first owner."""
 
     base: str
     """The URL of `/scim/v2`."""
@@ -29,9 +29,9 @@ class ScimCall(Caller, frozen=True, kw_only=True):
 
 class ScimAnswer(Struct, frozen=True):
     content: Any = None
-    """None for a response without a body."""
+    """The content; None for a response without a body."""
     status: int = 200
 
 
 Handler = Callable[[ScimCall, str], Awaitable[ScimAnswer]]
-"""Answers a request about a resource, whose ID is empty in requests about all."""
+"""Handles a request for a resource. Its ID is empty in requests for all resources."""

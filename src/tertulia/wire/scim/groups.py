@@ -24,14 +24,14 @@ from tertulia.wire.scim.requests import (
 )
 
 _MOST_MEMBERS: Final = 20_000
-"""Members in one response, except that a single group is never cut."""
+"""The most members in one response. A single group is never cut."""
 
-_AT_ONCE: Final = 1000
-"""Members that are described without letting others use the event loop."""
+_BATCH_SIZE: Final = 1000
+"""The number of members that are described in one turn of the event loop."""
 
 
 class _SentGroup(Struct):
-    """What a request says about a group. `add` and `remove` are IDs of accounts."""
+    """The content of a request about a group. `add` and `remove` are IDs of accounts."""
 
     name: str = ""
     add: set[int] = set()
@@ -56,7 +56,7 @@ async def find(call: ScimCall, _: str) -> ScimAnswer:
 
 
 def _candidates(state: State, conditions: Mapping[str, str]) -> Iterable[UserGroup]:
-    """Return the groups that can fulfill the conditions."""
+    """Return the groups that may fulfill the conditions."""
     if "displayname" not in conditions:
         return state.groups
     group_id = state.groups.by_name.get(conditions["displayname"].casefold())
@@ -64,7 +64,7 @@ def _candidates(state: State, conditions: Mapping[str, str]) -> Iterable[UserGro
 
 
 def _bounded(page: Sequence[UserGroup], with_members: bool) -> Iterable[UserGroup]:
-    """Yield the first groups, so that the response doesn't become too large."""
+    """Yield the first groups, up to the size that a response may have."""
     total = 0
     for group in page:
         total += len(group.members) if with_members else 0
@@ -112,7 +112,7 @@ async def update(call: ScimCall, resource_id: str) -> ScimAnswer:
     for kind, path, value in operations_of(call.body):
         _take(call.state, group, sent, kind, path, value)
     await _apply(call, group, sent)
-    # Members can be many, so the changed group isn't returned, as the standard allows.
+    # There can be many members, so the changed group isn't returned, which the standard allows.
     return ScimAnswer()
 
 
@@ -143,7 +143,7 @@ def _take(
     path: AttributePath,
     value: Any,
 ) -> None:
-    """Add what one attribute or operation says."""
+    """Apply one attribute or operation to `sent`."""
     if path.attribute == "displayname":
         sent.name = "" if kind == "remove" else text_of(value, "displayName")
         if not sent.name:
@@ -157,7 +157,7 @@ def _take(
             raise ScimRefused(400, "Members can only be selected by their value.", "invalidPath")
         value = [{"value": member}]
     if kind == "remove":
-        # Members that don't exist are gone already.
+        # Members that don't exist are already gone.
         named = {
             int(fields["value"])
             for fields in items_of(value, "members")
@@ -229,7 +229,7 @@ async def _object(call: ScimCall, group: UserGroup, with_members: bool) -> dict[
     if with_members:
         result["members"] = members = list[Any]()
         for number, user_id in enumerate(group.members):
-            if number % _AT_ONCE == 0:
+            if number % _BATCH_SIZE == 0:
                 await asyncio.sleep(0)
             user = call.state.users[user_id]
             if user.is_active and not user.is_bot:

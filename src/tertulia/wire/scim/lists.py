@@ -7,11 +7,11 @@ from tertulia.wire.scim.call import ScimRefused
 
 LIST: Final = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
 MAX_COUNT: Final = 200
-"""Resources in one response."""
+"""The most resources in one response."""
 
 
 def listed(resources: Sequence[Any], total: int, start: int = 0) -> dict[str, Any]:
-    """Return the response with these resources, which come after `start` others."""
+    """Return the response with these resources, which follow `start` others."""
     return {
         "schemas": [LIST],
         "totalResults": total,
@@ -22,7 +22,7 @@ def listed(resources: Sequence[Any], total: int, start: int = 0) -> dict[str, An
 
 
 def page_of(query: Mapping[str, str]) -> slice:
-    """Return which part of the results the client wants."""
+    """Return the slice of the results that the client wants."""
     start = max(1, _number(query, "startIndex", 1)) - 1
     count = min(max(0, _number(query, "count", MAX_COUNT)), MAX_COUNT)
     return slice(start, start + count)

@@ -1,4 +1,5 @@
-"""`/scim/v2`: authentication with the setting `scim_token`, routing, and errors in SCIM's form."""
+"""`/scim/v2`: authentication with the setting `scim_token`, routing, and errors in SCIM's
+format."""
 
 import hmac
 import logging
@@ -114,7 +115,7 @@ class _Endpoint:
         if scheme.lower() != "bearer" or not is_right:
             self._node.request_limits.count(request, None)
             audit.record(request, "sign_in_failed", details={"method": "scim"})
-            raise NotAuthenticated("This needs the token of the setting scim_token.")
+            raise NotAuthenticated("This requires the token in the setting scim_token.")
         request.state.is_directory = True
         read_for(request, None)
 

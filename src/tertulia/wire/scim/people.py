@@ -29,7 +29,7 @@ _WORK: Final = "work"
 
 
 class _SentPerson(Struct):
-    """What a request says about a person. Empty texts are unknown."""
+    """The content of a request about a person. Empty texts are unknown."""
 
     user_name: str = ""
     external_id: str = ""
@@ -45,7 +45,8 @@ class _SentPerson(Struct):
     """Parts of the name that are removed: `given`, `family`."""
 
     def full_name(self, before: str = "") -> str:
-        """The name; `before` is the present one, of which a client may change a part."""
+        """Return the name. `before` is the current one, because a client may change only a part of
+        it."""
         if whole := self.display_name or self.formatted:
             return whole
         given, family = _parts(before)
@@ -57,7 +58,7 @@ class _SentPerson(Struct):
 
     def person(self, call: ScimCall, before: User | None = None) -> DirectoryPerson:
         email = self.email
-        # A name that was the address stays if the address changes.
+        # If the name was the address, it stays when the address changes.
         user_name = self.user_name or ("" if before is None else _user_name(call, before))
         if before is not None and self.loses_email and not email:
             email = user_name
@@ -65,7 +66,7 @@ class _SentPerson(Struct):
                 raise _always_has("email address")
         address = email or (user_name if "@" in user_name else "")
         if not email and before is not None and _has_own_user_name(call, before):
-            address = ""  # A new user name doesn't change the address that differs from it.
+            address = ""  # A new user name doesn't change an address that differs from it.
         return DirectoryPerson(
             method=_method(call),
             external_id=_subject(call, self.external_id),
@@ -76,11 +77,13 @@ class _SentPerson(Struct):
 
 
 def _has_own_user_name(call: ScimCall, user: User) -> bool:
-    return bool(provisioning.linked(call.state, user.id, USER_NAME))
+    return bool(provisioning.linked_id(call.state, user.id, USER_NAME))
 
 
 def _always_has(what: str) -> ScimRefused:
-    return ScimRefused(400, f"An account always has this: {what}. Replace it.", "mutability")
+    return ScimRefused(
+        400, f"{what} can't be removed from an account. Replace it instead.", "mutability"
+    )
 
 
 async def find(call: ScimCall, _: str) -> ScimAnswer:
@@ -150,7 +153,7 @@ async def _apply(call: ScimCall, user: User, sent: _SentPerson) -> ScimAnswer:
     if sent.external_id == "" and sent.loses_external_id:
         await call.submit(identities.unlink, user.id, _method(call))
     with _conflicts():
-        await call.submit(provisioning.revise, user.id, sent.person(call, user))
+        await call.submit(provisioning.update, user.id, sent.person(call, user))
     if sent.active is False:
         await call.submit(provisioning.remove, user.id)
     return ScimAnswer(_object(call, call.state.users[user.id]))
@@ -158,7 +161,7 @@ async def _apply(call: ScimCall, user: User, sent: _SentPerson) -> ScimAnswer:
 
 @contextmanager
 def _conflicts() -> Iterator[None]:
-    """Turn AlreadyProvisioned into SCIM's answer."""
+    """Turn AlreadyProvisioned into SCIM's error."""
     try:
         yield
     except AlreadyProvisioned as error:
@@ -173,7 +176,7 @@ def _of_resource(body: Mapping[str, Any]) -> _SentPerson:
 
 
 def _take(sent: _SentPerson, path: AttributePath, value: Any) -> None:
-    """Add what one attribute or operation says."""
+    """Apply one attribute or operation to `sent`."""
     match path.attribute:
         case "username":
             sent.user_name = text_of(value, "userName")
@@ -190,7 +193,8 @@ def _take(sent: _SentPerson, path: AttributePath, value: Any) -> None:
 
 
 def _remove(sent: _SentPerson, path: AttributePath, value: Any, user: User) -> None:
-    """Add what an operation takes away. Raise ScimRefused for what every account has."""
+    """Apply an operation that removes a value. Raise ScimRefused for values that every account must
+    have."""
     match path.attribute, path.sub:
         case "externalid", _:
             sent.external_id, sent.loses_external_id = "", True
@@ -210,7 +214,7 @@ def _remove(sent: _SentPerson, path: AttributePath, value: Any, user: User) -> N
 
 
 def _is_email_of(user: User, path: AttributePath, value: Any) -> bool:
-    """Whether an operation that removes emails means the account's only one."""
+    """Whether an operation that removes emails refers to the account's only one."""
     shown = {"type": _WORK, "primary": "true", "value": user.address.casefold()}
     if path.selector is not None:
         by, wanted = path.selector
@@ -262,7 +266,7 @@ def _existing(state: State, resource_id: str) -> User:
 
 
 def _matching(call: ScimCall, conditions: Mapping[str, str]) -> BitMap:
-    """Return the accounts that fulfill all conditions, each of which identifies a person."""
+    """Return the accounts that fulfill all conditions. Each condition identifies a person."""
     state, candidates = call.state, None
     for name, value in conditions.items():
         result: set[int] = set()
@@ -294,7 +298,7 @@ def _linked(state: State, method: str, subject: str) -> set[int]:
 
 
 def _user_name(call: ScimCall, user: User) -> str:
-    return provisioning.linked(call.state, user.id, USER_NAME) or user.address.casefold()
+    return provisioning.linked_id(call.state, user.id, USER_NAME) or user.address.casefold()
 
 
 def _parts(full_name: str) -> tuple[str, str]:
@@ -307,7 +311,7 @@ def _object(call: ScimCall, user: User) -> dict[str, Any]:
     result: dict[str, Any] = {
         "schemas": [USER],
         "id": str(user.id),
-        "userName": provisioning.linked(call.state, user.id, USER_NAME) or user.address,
+        "userName": provisioning.linked_id(call.state, user.id, USER_NAME) or user.address,
         "displayName": user.full_name,
         "name": {"formatted": user.full_name, "givenName": given, "familyName": family},
         "emails": [{"value": user.address, "type": _WORK, "primary": True}],
@@ -318,8 +322,8 @@ def _object(call: ScimCall, user: User) -> dict[str, Any]:
             "location": f"{call.base}/Users/{user.id}",
         },
     }
-    if subject := provisioning.linked(call.state, user.id, _method(call)):
-        sign_in = call.node.config.sign_in_of_scim
+    if subject := provisioning.linked_id(call.state, user.id, _method(call)):
+        sign_in = call.node.config.sign_in_method(call.node.config.scim_method)
         result["externalId"] = sign_in.provider_id(subject) if sign_in else subject
     return result
 
@@ -328,12 +332,12 @@ def _object(call: ScimCall, user: User) -> dict[str, Any]:
 
 
 def _method(call: ScimCall) -> str:
-    """Return the method that the directory's IDs are linked under."""
+    """Return the method that the directory's IDs are linked with."""
     return call.node.config.scim_method or "scim"
 
 
 def _subject(call: ScimCall, external_id: str) -> str:
-    """Return what an account is linked to, for an ID that the directory sends: what the sign-in
-    method finds it by."""
-    sign_in = call.node.config.sign_in_of_scim
+    """Return the subject for an ID that the directory sends, by which the sign-in method finds the
+    account."""
+    sign_in = call.node.config.sign_in_method(call.node.config.scim_method)
     return sign_in.subject(external_id) if sign_in and external_id else external_id

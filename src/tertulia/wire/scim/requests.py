@@ -1,8 +1,8 @@
-"""What SCIM clients send: filters, and bodies of POST, PUT, and PATCH.
+"""Parsing requests of SCIM clients: filters, and bodies of POST, PUT, and PATCH.
 
 Clients differ from the standard and from each other. Entra sends "False" as a string and operations
 in upper case, Okta sends operations without a path, and both send many attributes that Tertulia
-doesn't have, which are ignored as the standard allows.
+doesn't have. Those are ignored, which the standard allows.
 """
 
 import re
@@ -63,8 +63,8 @@ def path_of(text: str) -> AttributePath | None:
 
 
 def conditions_of(text: str) -> dict[str, str]:
-    """Return what a filter demands, by attribute in lowercase: comparisons with `eq`, joined by
-    `and`. Raises ScimRefused for other filters."""
+    """Return a filter's values by attribute in lowercase. A filter consists of comparisons with
+    `eq`, joined by `and`. Raises ScimRefused for other filters."""
     result: dict[str, str] = {}
     at = 0
     while match := _COMPARISON.match(text[:MAX_FILTER], at):
@@ -88,8 +88,8 @@ def conditions_of(text: str) -> dict[str, str]:
 
 
 def operations_of(body: Mapping[str, Any]) -> Iterator[tuple[str, AttributePath, Any]]:
-    """Yield the operations of a PATCH as `add`, `replace`, or `remove`, a path, and a value.
-    Operations without a path become one for each attribute."""
+    """Yield the operations of a PATCH: `add`, `replace`, or `remove`, a path, and a value. An
+    operation without a path is split into one for each attribute."""
     operations = {name.lower(): value for name, value in body.items()}.get("operations")
     if not isinstance(operations, list) or len(operations) > MAX_OPERATIONS:
         raise ScimRefused(
@@ -126,7 +126,7 @@ def attributes_of(body: Mapping[str, Any]) -> Iterator[tuple[AttributePath, Any]
 
 
 def text_of(value: Any, name: str) -> str:
-    """Return a text. Raises ScimRefused for other values. Null is empty."""
+    """Return a text; empty for null. Raises ScimRefused for other values."""
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -144,8 +144,8 @@ def flag_of(value: Any, name: str) -> bool:
 
 
 def items_of(value: Any, name: str) -> Sequence[Mapping[str, Any]]:
-    """Return the items of an attribute with many values, each with its attributes in lowercase. A
-    single item, and items that are only texts, are accepted too."""
+    """Return the items of a multi-valued attribute, each with its attributes in lowercase. A single
+    item, and items that are only texts, are also accepted."""
     result = []
     for item in value if isinstance(value, list) else [] if value is None else [value]:
         if isinstance(item, str):

@@ -1,4 +1,4 @@
-"""The resources of SCIM by name: users, groups, and descriptions of what is supported."""
+"""The SCIM resources by name: users, groups, and descriptions of what is supported."""
 
 from collections.abc import Mapping
 from typing import Any, Final

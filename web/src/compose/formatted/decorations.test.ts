@@ -27,15 +27,15 @@ function stateOf(doc: string, at = 0): EditorState {
 
 /** The visible text, with replacements in braces. */
 function seen(state: EditorState): string {
-  let made = "";
+  let output = "";
   let at = 0;
   decorationsOf(state).between(0, state.doc.length, (from, to, { spec }) => {
     // Replacements have no class, tag, or attributes.
     if (from === to || "class" in spec || "tagName" in spec || "attributes" in spec) return;
-    made += state.sliceDoc(at, from) + (spec["widget"] ? "{}" : "");
+    output += state.sliceDoc(at, from) + (spec["widget"] ? "{}" : "");
     at = to;
   });
-  return made + state.sliceDoc(at);
+  return output + state.sliceDoc(at);
 }
 
 test("switching to formatted and back keeps the Markdown", () => {

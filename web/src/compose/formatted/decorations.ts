@@ -28,7 +28,7 @@ interface Showing {
   names: Names;
   isHeld: boolean;
   hasFocus: boolean;
-  found: Formatting | null;
+  formatting: Formatting | null;
   /** Positions that reveal markup: the ends of the selection. */
   ends: readonly number[];
   drawn: DecorationSet;
@@ -102,22 +102,22 @@ function lineOf({ looks, depth }: Line): Decoration {
 }
 
 function draw(state: EditorState, now: Omit<Showing, "drawn" | "whole">): Showing {
-  const { found, ends } = now;
+  const { formatting, ends } = now;
   const drawn: Range<Decoration>[] = [];
   const whole: Range<Decoration>[] = [];
-  const lines = new Map(found?.lines.map((line) => [line.from, line] as const));
+  const lines = new Map(formatting?.lines.map((line) => [line.from, line] as const));
   for (let number = 1; number <= state.doc.lines; number += 1) {
     const { from } = state.doc.line(number);
     const line = lines.get(from);
     drawn.push((line ? lineOf(line) : TEXT).range(from));
   }
-  for (const { from, to, look } of found?.marks ?? []) drawn.push(MARKS[look].range(from, to));
-  for (const { from, to, first, last, begins } of found?.signs ?? []) {
+  for (const { from, to, look } of formatting?.marks ?? []) drawn.push(MARKS[look].range(from, to));
+  for (const { from, to, first, last, begins } of formatting?.signs ?? []) {
     const isSeen = ends.some((end) => first <= end && end <= last);
     const look = isSeen ? SIGN : begins === "item" ? BULLET : HIDDEN;
     drawn.push(look.range(from, to));
   }
-  for (const chip of found?.chips ?? []) {
+  for (const chip of formatting?.chips ?? []) {
     const range = Decoration.replace({ widget: new ChipWidget(chip) }).range(chip.from, chip.to);
     drawn.push(range);
     whole.push(range);
@@ -131,7 +131,7 @@ function endsOf(state: EditorState): number[] {
 }
 
 function after(before: Showing, change: Transaction): Showing {
-  let { isFormatted, names, isHeld, hasFocus, found, ends } = before;
+  let { isFormatted, names, isHeld, hasFocus, formatting, ends } = before;
   let isOther = change.docChanged;
   for (const effect of change.effects) {
     if (effect.is(setFormatted)) isFormatted = effect.value;
@@ -141,11 +141,11 @@ function after(before: Showing, change: Transaction): Showing {
     else continue;
     isOther ||= effect.is(setFormatted) || effect.is(setNames);
   }
-  if (isOther) found = isFormatted ? formatMarkdown(change.newDoc.toString(), names) : null;
+  if (isOther) formatting = isFormatted ? formatMarkdown(change.newDoc.toString(), names) : null;
   if (!hasFocus) ends = [];
   else if (!isHeld) ends = endsOf(change.state);
   else if (change.docChanged) ends = ends.map((end) => change.changes.mapPos(end));
-  const now = { isFormatted, names, isHeld, hasFocus, found, ends };
+  const now = { isFormatted, names, isHeld, hasFocus, formatting, ends };
   return isOther || ends.join() !== before.ends.join()
     ? draw(change.state, now)
     : { ...before, ...now };
@@ -158,7 +158,7 @@ const showing = StateField.define<Showing>({
       names: { person: () => null, group: () => null, channel: () => null, topic: String },
       isHeld: false,
       hasFocus: false,
-      found: null,
+      formatting: null,
       ends: [],
     }),
   update: after,
@@ -168,7 +168,7 @@ const showing = StateField.define<Showing>({
   ],
 });
 
-/** The extension; plain Markdown until `formats`. */
+/** The extension; plain Markdown until `setFormatted`. */
 export const formattedExtension: Extension = showing;
 
 /** The decorations of a state. */
@@ -179,7 +179,7 @@ export function decorationsOf(state: EditorState): DecorationSet {
 /** Start of a line's visible text. */
 export function lineTextStart(state: EditorState, lineFrom: number): number {
   let begin = lineFrom;
-  for (const { from, to, begins } of state.field(showing).found?.signs ?? []) {
+  for (const { from, to, begins } of state.field(showing).formatting?.signs ?? []) {
     if (begins && from === begin) begin = to;
   }
   return begin;
@@ -187,6 +187,6 @@ export function lineTextStart(state: EditorState, lineFrom: number): number {
 
 /** The list, quote, or heading marker that ends at a position; null if there isn't any. */
 export function blockMarkerAt(state: EditorState, at: number): { from: number; to: number } | null {
-  const { found } = state.field(showing);
-  return found?.signs.find(({ begins, to }) => begins && to === at) ?? null;
+  const { formatting } = state.field(showing);
+  return formatting?.signs.find(({ begins, to }) => begins && to === at) ?? null;
 }

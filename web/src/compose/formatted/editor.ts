@@ -24,7 +24,7 @@ import {
   lineTextStart,
 } from "./decorations";
 
-export interface Heard {
+export interface EditorListeners {
   typed: () => void;
   /** The caret moved. */
   moved: () => void;
@@ -34,7 +34,7 @@ export interface Heard {
 }
 
 /** Attributes of text fields that code editors lack. */
-const USUAL = { spellcheck: "true", autocorrect: "on", autocapitalize: "sentences" };
+const INPUT_ATTRIBUTES = { spellcheck: "true", autocorrect: "on", autocapitalize: "sentences" };
 
 /** The layout stays still this long after a click, so that a double click hits. */
 const DOUBLE_CLICK = 400;
@@ -91,7 +91,7 @@ export class Editor implements Field {
   constructor(
     parent: HTMLElement,
     begin: TextSelection,
-    private readonly heard: Heard,
+    private readonly listeners: EditorListeners,
   ) {
     adoptStyles();
     this.#view = new EditorView({
@@ -161,7 +161,7 @@ export class Editor implements Field {
 
   /** Set ARIA attributes. */
   describe(attributes: Record<string, string>): void {
-    const is = EditorView.contentAttributes.of({ ...USUAL, ...attributes });
+    const is = EditorView.contentAttributes.of({ ...INPUT_ATTRIBUTES, ...attributes });
     this.#view.dispatch({ effects: this.#attributes.reconfigure(is) });
   }
 
@@ -184,25 +184,25 @@ export class Editor implements Field {
   };
 
   #extensions(): Extension {
-    const { heard } = this;
+    const { listeners } = this;
     const handled = (event: Event) => event.defaultPrevented;
     return [
       Prec.highest(
         EditorView.domEventHandlers({
           keydown: (event) => {
             this.#hold(false);
-            heard.key(event);
+            listeners.key(event);
             return handled(event);
           },
           paste: (event) => {
-            heard.paste(event);
+            listeners.paste(event);
             return handled(event);
           },
         }),
       ),
       EditorView.domEventObservers({
         focus: (_, view) => {
-          heard.focused(true);
+          listeners.focused(true);
           view.dispatch({ effects: setFocused.of(true) });
           // Browsers would put the caret at the start.
           view.focus();
@@ -231,14 +231,15 @@ export class Editor implements Field {
 
   #left(view: EditorView): void {
     if (this.#isGone || view.hasFocus) return;
-    this.heard.focused(false);
+    this.listeners.focused(false);
     view.dispatch({ effects: setFocused.of(false) });
   }
 
   #updated(update: ViewUpdate): void {
-    if (update.transactions.some((one) => one.annotation(Transaction.remote))) return;
-    if (update.docChanged) this.heard.typed();
-    else if (update.selectionSet) this.heard.moved();
+    if (update.transactions.some((transaction) => transaction.annotation(Transaction.remote)))
+      return;
+    if (update.docChanged) this.listeners.typed();
+    else if (update.selectionSet) this.listeners.moved();
   }
 }
 

@@ -5,14 +5,18 @@ import type { DataBuilder, Fold } from "./builder";
 import { forget, changeUnread } from "./messages";
 
 /** Properties that an event carries next to the one it changes. */
-const BROUGHT = ["rendered_description", "history_public_to_subscribers", "is_web_public"] as const;
+const CONTENT_FIELDS = [
+  "rendered_description",
+  "history_public_to_subscribers",
+  "is_web_public",
+] as const;
 
 export const CHANNEL_FOLDS: Record<string, Fold> = {
   "stream/create": (next, event) => {
     const channels = next.map("channels");
-    for (const one of event["streams"] as WireChannel[]) {
-      const known = channels.get(one.stream_id)?.subscription ?? null;
-      channels.set(one.stream_id, { ...channelOf(one, false), subscription: known });
+    for (const channel of event["streams"] as WireChannel[]) {
+      const known = channels.get(channel.stream_id)?.subscription ?? null;
+      channels.set(channel.stream_id, { ...channelOf(channel, false), subscription: known });
     }
   },
 
@@ -27,15 +31,15 @@ export const CHANNEL_FOLDS: Record<string, Fold> = {
     const id = event["stream_id"] as number;
     const property = String(event["property"]);
     const changes: Record<string, unknown> = { [property]: event["value"] };
-    for (const name of BROUGHT) if (name in event) changes[name] = event[name];
+    for (const name of CONTENT_FIELDS) if (name in event) changes[name] = event[name];
     next.change("channels", id, changes as Partial<Channel>);
     if (property === "is_archived" && event["value"]) forgetChannel(next, id);
   },
 
   "subscription/add": (next, event) => {
     const channels = next.map("channels");
-    for (const one of event["subscriptions"] as (WireChannel & Subscription)[]) {
-      channels.set(one.stream_id, channelOf(one, true));
+    for (const channel of event["subscriptions"] as (WireChannel & Subscription)[]) {
+      channels.set(channel.stream_id, channelOf(channel, true));
     }
   },
 
@@ -77,14 +81,14 @@ export const CHANNEL_FOLDS: Record<string, Fold> = {
     const streams = event["default_streams"] as (number | { stream_id: number })[];
     next.put(
       "defaultChannels",
-      streams.map((one) => (typeof one === "number" ? one : one.stream_id)),
+      streams.map((channel) => (typeof channel === "number" ? channel : channel.stream_id)),
     );
   },
 
   user_topic: (next, event) => {
-    const one = event as unknown as UserTopic;
-    const key = topicKey(one.stream_id, one.topic_name);
-    const { stream_id, topic_name, last_updated, visibility_policy } = one;
+    const policy = event as unknown as UserTopic;
+    const key = topicKey(policy.stream_id, policy.topic_name);
+    const { stream_id, topic_name, last_updated, visibility_policy } = policy;
     const policies = next.map("topicPolicies");
     if (visibility_policy === 0) policies.delete(key);
     else policies.set(key, { stream_id, topic_name, last_updated, visibility_policy });
@@ -92,11 +96,11 @@ export const CHANNEL_FOLDS: Record<string, Fold> = {
 };
 
 function peers(next: DataBuilder, event: Parameters<Fold>[1], sign: 1 | -1): void {
-  const many = (event["user_ids"] as number[]).length * sign;
+  const change = (event["user_ids"] as number[]).length * sign;
   for (const id of event["stream_ids"] as number[]) {
     const channel = next.data.channels.get(id);
     if (channel) {
-      next.change("channels", id, { subscriber_count: channel.subscriber_count + many });
+      next.change("channels", id, { subscriber_count: channel.subscriber_count + change });
     }
   }
 }

@@ -48,14 +48,14 @@ export const MESSAGE_FOLDS: Record<string, Fold> = {
 
   delete_message: (next, event) => {
     const ids = (event["message_ids"] as number[] | undefined) ?? [event["message_id"] as number];
-    const gone = new Set(ids);
-    changeUnread(next, (unread) => gone.forEach((id) => forget(unread, id)));
-    for (const id of gone) {
+    const deleted = new Set(ids);
+    changeUnread(next, (unread) => deleted.forEach((id) => forget(unread, id)));
+    for (const id of deleted) {
       if (next.data.starred.has(id)) next.set("starred").delete(id);
       if (next.data.messages.has(id)) next.map("messages").delete(id);
     }
     for (const [name, list] of next.data.lists) {
-      const ids = withoutIds(list.ids, gone);
+      const ids = withoutIds(list.ids, deleted);
       if (ids !== list.ids) next.map("lists").set(name, { ...list, ids });
     }
   },
@@ -85,7 +85,7 @@ export const MESSAGE_FOLDS: Record<string, Fold> = {
     for (const id of ids) {
       const message = next.data.messages.get(id);
       if (message) {
-        next.change("messages", id, { flags: message.flags.filter((one) => one !== flag) });
+        next.change("messages", id, { flags: message.flags.filter((other) => other !== flag) });
       }
     }
     if (flag === "read") becomeUnread(next, event);
@@ -99,15 +99,15 @@ export const MESSAGE_FOLDS: Record<string, Fold> = {
   "reaction/add": (next, event) => {
     const message = next.data.messages.get(event["message_id"] as number);
     if (!message) return;
-    const one = reactionOf(event);
-    if (message.reactions.some((other) => isSame(one, other))) return;
-    next.change("messages", message.id, { reactions: [...message.reactions, one] });
+    const reaction = reactionOf(event);
+    if (message.reactions.some((other) => isSame(reaction, other))) return;
+    next.change("messages", message.id, { reactions: [...message.reactions, reaction] });
   },
   "reaction/remove": (next, event) => {
     const message = next.data.messages.get(event["message_id"] as number);
     if (!message) return;
-    const one = reactionOf(event);
-    const reactions = message.reactions.filter((other) => !isSame(one, other));
+    const reaction = reactionOf(event);
+    const reactions = message.reactions.filter((other) => !isSame(reaction, other));
     next.change("messages", message.id, { reactions });
   },
 
@@ -116,7 +116,7 @@ export const MESSAGE_FOLDS: Record<string, Fold> = {
     if (!message) return;
     const { message_id, sender_id, msg_type, content, submessage_id } = event;
     const part = { id: submessage_id, message_id, sender_id, msg_type, content } as Submessage;
-    if (message.submessages.some((one) => one.id === part.id)) return;
+    if (message.submessages.some((submessage) => submessage.id === part.id)) return;
     next.change("messages", message.id, { submessages: [...message.submessages, part] });
   },
 
@@ -124,8 +124,8 @@ export const MESSAGE_FOLDS: Record<string, Fold> = {
     const key = typingKey(next, event);
     const sender = (event["sender"] as { user_id: number }).user_id;
     if (sender === next.data.me) return;
-    const there = new Map(next.data.typing.get(key));
-    next.map("typing").set(key, there.set(sender, Date.now()));
+    const typists = new Map(next.data.typing.get(key));
+    next.map("typing").set(key, typists.set(sender, Date.now()));
   },
   "typing/stop": (next, event) => {
     const sender = (event["sender"] as { user_id: number }).user_id;
@@ -139,15 +139,15 @@ function typingKey(next: DataBuilder, event: ServerEvent): string {
   }
   const people = event["recipients"] as { user_id: number }[];
   return directKey(
-    people.map((one) => one.user_id),
+    people.map((user) => user.user_id),
     next.data.me,
   );
 }
 
 function stopTyping(next: DataBuilder, key: string, userId: number): void {
-  const there = next.data.typing.get(key);
-  if (!there?.has(userId)) return;
-  const rest = new Map(there);
+  const typists = next.data.typing.get(key);
+  if (!typists?.has(userId)) return;
+  const rest = new Map(typists);
   rest.delete(userId);
   if (rest.size) next.map("typing").set(key, rest);
   else next.map("typing").delete(key);
@@ -158,11 +158,11 @@ function reactionOf(event: ServerEvent): Reaction {
   return { emoji_name, emoji_code, reaction_type, user_id } as Reaction;
 }
 
-function isSame(one: Reaction, other: Reaction): boolean {
+function isSame(reaction: Reaction, other: Reaction): boolean {
   return (
-    one.user_id === other.user_id &&
-    one.emoji_code === other.emoji_code &&
-    one.reaction_type === other.reaction_type
+    reaction.user_id === other.user_id &&
+    reaction.emoji_code === other.emoji_code &&
+    reaction.reaction_type === other.reaction_type
   );
 }
 
@@ -171,13 +171,13 @@ function place(next: DataBuilder, message: Message, isNewest: boolean): void {
   for (const [name, list] of next.data.lists) {
     if (isNewest ? !list.foundNewest : !isWithin(list, message.id)) continue;
     if (message.flags.includes("historical") && !showsHistory(list.narrow)) continue;
-    const found = matches(list.narrow, message, next.data);
-    if (found === undefined && !isNewest) {
+    const isMatch = matches(list.narrow, message, next.data);
+    if (isMatch === undefined && !isNewest) {
       next.map("lists").set(name, { ...list, stale: true });
-    } else if (found === undefined) {
+    } else if (isMatch === undefined) {
       // Only the server knows: reload the list's end when it's viewed.
       next.map("lists").set(name, { ...list, foundNewest: false });
-    } else if (found) {
+    } else if (isMatch) {
       const longer = { ...list, ids: withId(list.ids, message.id) };
       next.map("lists").set(name, trimOldest(longer));
     }
@@ -198,17 +198,19 @@ function showsHistory(narrow: Narrow): boolean {
 
 /** Recompute which lists contain messages after their properties changed. */
 function replace(next: DataBuilder, ids: readonly number[]): void {
-  const messages = ids.map((id) => next.data.messages.get(id)).filter((one) => one !== undefined);
+  const messages = ids
+    .map((id) => next.data.messages.get(id))
+    .filter((message) => message !== undefined);
   for (const [name, list] of next.data.lists) {
     if (!list.narrow.length) continue;
     let after = list.ids;
-    const gone = new Set<number>();
+    const deleted = new Set<number>();
     for (const message of messages) {
-      const found = matches(list.narrow, message, next.data);
-      if (found === false) gone.add(message.id);
-      if (found === true && isWithin(list, message.id)) after = withId(after, message.id);
+      const isMatch = matches(list.narrow, message, next.data);
+      if (isMatch === false) deleted.add(message.id);
+      if (isMatch === true && isWithin(list, message.id)) after = withId(after, message.id);
     }
-    if (gone.size) after = withoutIds(after, gone);
+    if (deleted.size) after = withoutIds(after, deleted);
     // An unknown message may belong anywhere in the list.
     const stale = list.stale || messages.length < ids.length;
     if (after !== list.ids || stale !== list.stale) {

@@ -39,7 +39,7 @@ export const ORGANIZATION_FOLDS: Record<string, Fold> = {
   "realm_domains/remove": (next, event) => {
     next.put(
       "domains",
-      next.data.domains.filter((one) => one.domain !== event["domain"]),
+      next.data.domains.filter((domain) => domain.domain !== event["domain"]),
     );
   },
 
@@ -48,8 +48,8 @@ export const ORGANIZATION_FOLDS: Record<string, Fold> = {
     next.put("emoji", new Map(Object.entries(all)));
   },
   "realm_emoji/add": (next, event) => {
-    const one = event["emoji"] as RealmEmoji;
-    next.map("emoji").set(String(one.id), one);
+    const emoji = event["emoji"] as RealmEmoji;
+    next.map("emoji").set(String(emoji.id), emoji);
   },
   "realm_emoji/update_one": (next, event) => {
     next.change("emoji", String(event["emoji_id"]), event["data"] as Partial<RealmEmoji>);
@@ -62,6 +62,6 @@ export const ORGANIZATION_FOLDS: Record<string, Fold> = {
 
 function putDomain(...[next, event]: Parameters<Fold>): void {
   const changes = event["realm_domain"] as { domain: string; allow_subdomains: boolean };
-  const rest = next.data.domains.filter((one) => one.domain !== changes.domain);
+  const rest = next.data.domains.filter((domain) => domain.domain !== changes.domain);
   next.put("domains", [...rest, changes]);
 }

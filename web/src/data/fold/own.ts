@@ -18,7 +18,7 @@ export const OWN_FOLDS: Record<string, Fold> = {
 
   muted_users: (next, event) => {
     const muted = event["muted_users"] as { id: number }[];
-    next.put("mutedUsers", new Set(muted.map((one) => one.id)));
+    next.put("mutedUsers", new Set(muted.map((user) => user.id)));
   },
 
   onboarding_steps: (next, event) => {
@@ -27,11 +27,11 @@ export const OWN_FOLDS: Record<string, Fold> = {
   },
 
   "drafts/add": (next, event) => {
-    for (const one of event["drafts"] as DraftMessage[]) next.map("drafts").set(one.id, one);
+    for (const draft of event["drafts"] as DraftMessage[]) next.map("drafts").set(draft.id, draft);
   },
   "drafts/update": (next, event) => {
-    const one = event["draft"] as DraftMessage;
-    next.map("drafts").set(one.id, one);
+    const draft = event["draft"] as DraftMessage;
+    next.map("drafts").set(draft.id, draft);
   },
   "drafts/remove": (next, event) => void next.map("drafts").delete(event["draft_id"] as number),
 
@@ -41,28 +41,28 @@ export const OWN_FOLDS: Record<string, Fold> = {
     void next.map("snippets").delete(event["saved_snippet_id"] as number),
 
   "scheduled_messages/add": (next, event) => {
-    for (const one of event["scheduled_messages"] as ScheduledMessage[]) {
-      next.map("scheduled").set(one.scheduled_message_id, one);
+    for (const scheduled of event["scheduled_messages"] as ScheduledMessage[]) {
+      next.map("scheduled").set(scheduled.scheduled_message_id, scheduled);
     }
   },
   "scheduled_messages/update": (next, event) => {
-    const one = event["scheduled_message"] as ScheduledMessage;
-    next.map("scheduled").set(one.scheduled_message_id, one);
+    const scheduled = event["scheduled_message"] as ScheduledMessage;
+    next.map("scheduled").set(scheduled.scheduled_message_id, scheduled);
   },
   "scheduled_messages/remove": (next, event) =>
     void next.map("scheduled").delete(event["scheduled_message_id"] as number),
 
   "reminders/add": (next, event) => {
-    for (const one of event["reminders"] as Reminder[]) {
-      next.map("reminders").set(one.reminder_id, one);
+    for (const reminder of event["reminders"] as Reminder[]) {
+      next.map("reminders").set(reminder.reminder_id, reminder);
     }
   },
   "reminders/remove": (next, event) =>
     void next.map("reminders").delete(event["reminder_id"] as number),
 
   "navigation_view/add": (next, event) => {
-    const one = event["navigation_view"] as NavigationView;
-    next.map("views").set(one.fragment, one);
+    const view = event["navigation_view"] as NavigationView;
+    next.map("views").set(view.fragment, view);
   },
   "navigation_view/update": (next, event) =>
     next.change("views", String(event["fragment"]), event["data"] as Partial<NavigationView>),
@@ -71,6 +71,6 @@ export const OWN_FOLDS: Record<string, Fold> = {
 };
 
 function putSnippet(...[next, event]: Parameters<Fold>): void {
-  const one = event["saved_snippet"] as Snippet;
-  next.map("snippets").set(one.id, one);
+  const snippet = event["saved_snippet"] as Snippet;
+  next.map("snippets").set(snippet.id, snippet);
 }

@@ -18,17 +18,18 @@ function seen(text: string): string {
   const { marks, signs, chips, lines } = formatMarkdown(text, NAMES);
   const at: string[][] = Array.from({ length: text.length + 1 }, () => []);
   for (const { from, looks } of lines) at[from]?.push(`${[...looks].sort().join(" ")}: `);
-  const inner = [...marks].sort((one, other) => one.from - other.from || other.to - one.to);
+  const inner = [...marks].sort((a, b) => a.from - b.from || b.to - a.to);
   for (const { from, look } of inner) at[from]?.push(OPENS[look]);
   for (const { to, look } of inner.reverse()) at[to]?.unshift(OPENS[look].replace("<", "</"));
   const hidden = [...signs, ...chips];
-  let made = "";
-  for (let here = 0; here <= text.length; here += 1) {
-    made += at[here]?.join("") ?? "";
-    made += chips.filter(({ from }) => from === here).map((one) => `{${one.text}}`);
-    if (!hidden.some(({ from, to }) => from <= here && here < to)) made += text[here] ?? "";
+  let output = "";
+  for (let position = 0; position <= text.length; position += 1) {
+    output += at[position]?.join("") ?? "";
+    output += chips.filter(({ from }) => from === position).map((chip) => `{${chip.text}}`);
+    if (!hidden.some(({ from, to }) => from <= position && position < to))
+      output += text[position] ?? "";
   }
-  return made;
+  return output;
 }
 
 test.each([

@@ -6,14 +6,14 @@ import { Prose } from "./inline";
 import type { LineLook, Names, Formatting, Sign } from "./types";
 
 /** Longer texts are shown as plain Markdown: every keystroke parses everything. */
-export const LONGEST = 50_000;
+export const MAX_FORMATTED_LENGTH = 50_000;
 
 export function formatMarkdown(text: string, names: Names): Formatting {
-  const found: Formatting = { marks: [], signs: [], chips: [], lines: [] };
-  if (text.length <= LONGEST && !/^\/(?:poll|todo)\b/.test(text)) {
-    new Blocks(text, names, found).read();
+  const result: Formatting = { marks: [], signs: [], chips: [], lines: [] };
+  if (text.length <= MAX_FORMATTED_LENGTH && !/^\/(?:poll|todo)\b/.test(text)) {
+    new Blocks(text, names, result).read();
   }
-  return found;
+  return result;
 }
 
 interface Fence {
@@ -50,7 +50,7 @@ class Blocks {
   constructor(
     private readonly text: string,
     private readonly names: Names,
-    private readonly found: Formatting,
+    private readonly result: Formatting,
   ) {}
 
   read(): void {
@@ -89,7 +89,7 @@ class Blocks {
     const isQuoted = this.#quotes > 0 || this.#fences.some(({ kind }) => kind === "quote");
     const look = (...looks: LineLook[]) => {
       if (isQuoted && !looks.includes("quote")) looks.push("quote");
-      if (looks.length) this.found.lines.push({ from, looks, depth: this.#items.length - 1 });
+      if (looks.length) this.result.lines.push({ from, looks, depth: this.#items.length - 1 });
     };
 
     if (fence && closes(rest, fence.sign)) {
@@ -151,18 +151,18 @@ class Blocks {
     }
   }
 
-  #item(found: RegExpExecArray, at: number, look: (...looks: LineLook[]) => void): void {
-    const [whole, space = "", sign = ""] = found;
+  #item(match: RegExpExecArray, at: number, look: (...looks: LineLook[]) => void): void {
+    const [whole, space = "", sign = ""] = match;
     while (this.#items.length && space.length < (this.#items.at(-1) ?? 0) + 2) this.#items.pop();
     this.#items.push(space.length);
     look("item");
     const to = at + whole.length;
-    if (/\d/.test(sign)) this.found.marks.push({ from: at, to, look: "number" });
+    if (/\d/.test(sign)) this.result.marks.push({ from: at, to, look: "number" });
     else this.#begins(at, to, "item");
   }
 
-  #open(found: RegExpExecArray, at: number, look: (...looks: LineLook[]) => void): void {
-    const [, space = "", sign = "", gap = "", info = ""] = found;
+  #open(match: RegExpExecArray, at: number, look: (...looks: LineLook[]) => void): void {
+    const [, space = "", sign = "", gap = "", info = ""] = match;
     const word = /^[^ ]*/.exec(info)?.[0].toLowerCase() ?? "";
     const kind = word === "quote" || word === "spoiler" || word === "math" ? word : "code";
     const from = at + space.length;
@@ -179,12 +179,12 @@ class Blocks {
     const signs = this.#fences.pop()?.signs ?? [];
     const first = signs[0]?.from ?? 0;
     for (const { from, to } of signs) {
-      if (from < to) this.found.signs.push({ from, to, first, last });
+      if (from < to) this.result.signs.push({ from, to, first, last });
     }
   }
 
   #begins(from: number, to: number, begins: NonNullable<Sign["begins"]>): void {
-    if (from < to) this.found.signs.push({ from, to, first: from, last: to - 1, begins });
+    if (from < to) this.result.signs.push({ from, to, first: from, last: to - 1, begins });
   }
 
   #inProse(line: string, at: number, isQuoted: boolean): void {
@@ -199,21 +199,21 @@ class Blocks {
 
   #endProse(): void {
     if (this.#prose) {
-      new Prose(this.#prose, this.#begin, this.names, this.#isQuoted, this.found).read();
+      new Prose(this.#prose, this.#begin, this.names, this.#isQuoted, this.result).read();
     }
     this.#prose = "";
   }
 }
 
 /** The quote markers of a line: their number and total width. */
-function quotesOf(line: string, most: number): { quotes: number; width: number } {
+function quotesOf(line: string, max: number): { quotes: number; width: number } {
   let quotes = 0;
   let width = 0;
-  while (quotes < Math.min(most, DEEPEST)) {
-    const found = /^ {0,3}> ?/.exec(line.slice(width));
-    if (!found) break;
+  while (quotes < Math.min(max, DEEPEST)) {
+    const match = /^ {0,3}> ?/.exec(line.slice(width));
+    if (!match) break;
     quotes += 1;
-    width += found[0].length;
+    width += match[0].length;
   }
   return { quotes, width };
 }

@@ -34,7 +34,7 @@ export class Prose {
     private readonly base: number,
     private readonly names: Names,
     private readonly isQuoted: boolean,
-    private readonly found: Formatting,
+    private readonly result: Formatting,
   ) {
     const open: number[] = [];
     for (let at = 0; at < text.length; at += 1) {
@@ -124,21 +124,21 @@ export class Prose {
     return end;
   }
 
-  #end(what: RegExp, at: number): number {
-    what.lastIndex = at;
-    return what.test(this.text) ? what.lastIndex : at;
+  #end(pattern: RegExp, at: number): number {
+    pattern.lastIndex = at;
+    return pattern.test(this.text) ? pattern.lastIndex : at;
   }
 
   #mention(at: number, to: number): number {
     if (at && !/[\s'"({[/<]/.test(this.text[at - 1] ?? "")) return at;
     MENTION.lastIndex = at;
-    const found = MENTION.exec(this.text);
-    if (!found || MENTION.lastIndex > to) return at;
-    const name = (found[2] ?? found[3] ?? "").trim();
-    const called = found[2] === undefined ? this.names.group(name) : this.#person(name);
+    const match = MENTION.exec(this.text);
+    if (!match || MENTION.lastIndex > to) return at;
+    const name = (match[2] ?? match[3] ?? "").trim();
+    const called = match[2] === undefined ? this.names.group(name) : this.#person(name);
     if (called === null) return at;
-    const isSilent = this.isQuoted || found[1] === "_";
-    const end = at + found[0].length;
+    const isSilent = this.isQuoted || match[1] === "_";
+    const end = at + match[0].length;
     const text = isSilent ? called : `@${called}`;
     this.#chip(at, end, text, isSilent ? "silent" : "mention");
     return end;
@@ -152,9 +152,9 @@ export class Prose {
 
   #place(at: number, to: number): number {
     PLACE.lastIndex = at;
-    const found = PLACE.exec(this.text);
-    if (!found || PLACE.lastIndex > to) return at;
-    const written = found[1] ?? "";
+    const match = PLACE.exec(this.text);
+    if (!match || PLACE.lastIndex > to) return at;
+    const written = match[1] ?? "";
     const whole = this.names.channel(written);
     const cut = written.indexOf(">");
     const channel = whole ?? (cut < 0 ? null : this.names.channel(written.slice(0, cut)));
@@ -165,7 +165,7 @@ export class Prose {
         /^(.*)@(\d{1,15})$/.exec(written.slice(cut + 1)) ?? [];
       text += ` > ${this.names.topic(topic.trim())}${id === undefined ? "" : " @ 💬"}`;
     }
-    const end = at + found[0].length;
+    const end = at + match[0].length;
     this.#chip(at, end, text, "place");
     return end;
   }
@@ -206,15 +206,15 @@ export class Prose {
   }
 
   #afterSpace(at: number): number {
-    const found = /^[ \t]*(?:\n[ \t]*)?/.exec(this.text.slice(at, at + 100));
-    return at + (found?.[0].length ?? 0);
+    const match = /^[ \t]*(?:\n[ \t]*)?/.exec(this.text.slice(at, at + 100));
+    return at + (match?.[0].length ?? 0);
   }
 
   #address(at: number, to: number): number {
     ADDRESS.lastIndex = at;
-    const found = ADDRESS.exec(this.text)?.[0];
-    if (!found) return at;
-    const address = trimmed(found.slice(0, to - at));
+    const matched = ADDRESS.exec(this.text)?.[0];
+    if (!matched) return at;
+    const address = trimmed(matched.slice(0, to - at));
     if (!leads(address)) return at;
     const end = at + address.length;
     this.#mark(at, end, "link");
@@ -245,8 +245,8 @@ export class Prose {
     const wordAfter = !/\s/.test(after) && !PUNCTUATION.test(after);
     const opens = !/\s/.test(after) && (wordAfter || !wordBefore);
     const closes = !/\s/.test(before) && (wordBefore || !wordAfter);
-    for (let one = at; one < end; one += 1) {
-      all.push({ sign: "*", at: one, length: 1, run: at, runs, opens, closes, end: -1 });
+    for (let index = at; index < end; index += 1) {
+      all.push({ sign: "*", at: index, length: 1, run: at, runs, opens, closes, end: -1 });
     }
     return end;
   }
@@ -260,20 +260,20 @@ export class Prose {
       if (closer.closes) {
         const kind = `${closer.sign}${closer.opens ? 3 : 0}${closer.runs % 3}`;
         const bottom = bottoms.get(kind) ?? -1;
-        let found = open.length - 1;
-        while (found >= 0) {
-          const opener = all[open[found] ?? 0]!;
-          if (opener.at <= bottom) found = -1;
+        let index = open.length - 1;
+        while (index >= 0) {
+          const opener = all[open[index] ?? 0]!;
+          if (opener.at <= bottom) index = -1;
           else if (opener.run !== closer.run && fits(opener, closer)) break;
-          else found -= 1;
+          else index -= 1;
         }
-        if (found < 0) bottoms.set(kind, closer.run - 1);
+        if (index < 0) bottoms.set(kind, closer.run - 1);
         else {
-          const opener = all[open[found] ?? 0]!;
+          const opener = all[open[index] ?? 0]!;
           opener.end = at;
           opener.closes = false;
           closer.opens = false;
-          open.length = found;
+          open.length = index;
         }
       }
       if (closer.opens) open.push(at);
@@ -306,12 +306,12 @@ export class Prose {
   }
 
   #mark(from: number, to: number, look: Mark["look"]): void {
-    if (from < to) this.found.marks.push({ from: this.base + from, to: this.base + to, look });
+    if (from < to) this.result.marks.push({ from: this.base + from, to: this.base + to, look });
   }
 
   #sign(from: number, to: number, first: number, last: number): void {
     const { base } = this;
-    this.found.signs.push({
+    this.result.signs.push({
       from: base + from,
       to: base + to,
       first: base + first,
@@ -320,7 +320,7 @@ export class Prose {
   }
 
   #chip(from: number, to: number, text: string, look: Chip["look"]): void {
-    this.found.chips.push({ from: this.base + from, to: this.base + to, text, look });
+    this.result.chips.push({ from: this.base + from, to: this.base + to, text, look });
   }
 }
 

@@ -17,7 +17,7 @@ const groups: FieldGroup[] = [
     ],
   },
 ];
-const say: FieldWords = {
+const texts: FieldWords = {
   groups: { appearance: "Appearance" },
   labels: { color_scheme: "Theme", web_font_size_px: "Font size" },
   hints: { web_font_size_px: "In pixels" },
@@ -38,7 +38,8 @@ test("only differences are sent", () => {
 });
 
 test("settings are found by label, hint, choice, and group", () => {
-  const names = (query: string) => findFields({ p: groups }, say, query).map((one) => one.field);
+  const names = (query: string) =>
+    findFields({ p: groups }, texts, query).map((field) => field.field);
   expect(names("DARK")).toEqual(["color_scheme"]);
   expect(names("pixels font")).toEqual(["web_font_size_px"]);
   expect(names("appearance")).toHaveLength(2);

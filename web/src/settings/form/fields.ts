@@ -33,6 +33,8 @@ export interface SettingField {
   empty?: Value;
   /** Only owners may change it. */
   forOwners?: boolean;
+  /** Only private channels can be chosen. */
+  privateOnly?: boolean;
   /** Whether a change needs confirmation, with a text from `cautions`. */
   cautious?: (value: unknown, before: unknown) => boolean;
 }
@@ -52,12 +54,12 @@ export interface FieldWords {
   cautions?: Readonly<Record<string, string>>;
 }
 
-export function labelOf(say: FieldWords, name: string): string {
-  return say.labels[name] ?? name;
+export function labelOf(texts: FieldWords, name: string): string {
+  return texts.labels[name] ?? name;
 }
 
-export function optionLabel(say: FieldWords, name: string, value: Value): string {
-  return say.options[name]?.[String(value)] ?? String(value);
+export function optionLabel(texts: FieldWords, name: string, value: Value): string {
+  return texts.options[name]?.[String(value)] ?? String(value);
 }
 
 /** The parameters for a change; `before` is the known value. */
@@ -92,7 +94,7 @@ export interface FoundField {
 /** Fields whose label, hint, or choices contain all words of a query. */
 export function findFields(
   pages: Readonly<Record<string, readonly FieldGroup[]>>,
-  say: FieldWords,
+  texts: FieldWords,
   query: string,
 ): FoundField[] {
   const searchWords = normalized(query).split(/\s+/).filter(Boolean);
@@ -101,10 +103,10 @@ export function findFields(
   for (const [page, groups] of Object.entries(pages)) {
     for (const group of groups) {
       for (const { name } of group.fields) {
-        const label = labelOf(say, name);
-        const choices = Object.values(say.options[name] ?? {});
+        const label = labelOf(texts, name);
+        const choices = Object.values(texts.options[name] ?? {});
         const all = normalized(
-          [label, say.hints[name] ?? "", say.groups[group.name] ?? "", ...choices].join(" "),
+          [label, texts.hints[name] ?? "", texts.groups[group.name] ?? "", ...choices].join(" "),
         );
         if (searchWords.every((word) => all.includes(word)))
           results.push({ page, field: name, label });
@@ -121,5 +123,5 @@ export function commonReason(reasons: readonly (string | undefined)[]): string |
     if (reason === undefined) return undefined;
     counts.set(reason, (counts.get(reason) ?? 0) + 1);
   }
-  return [...counts].sort((one, other) => other[1] - one[1])[0]?.[0];
+  return [...counts].sort((a, b) => b[1] - a[1])[0]?.[0];
 }

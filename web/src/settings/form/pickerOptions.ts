@@ -16,7 +16,7 @@ export function groupName(group: UserGroup): string {
 const collators = new Map<string, Intl.Collator>();
 
 /** A comparison in the user's language; a stable function. */
-function comparing(): (one: string, other: string) => number {
+function comparing(): (a: string, b: string) => number {
   const { language } = words;
   let collator = collators.get(language);
   if (!collator) {
@@ -26,8 +26,8 @@ function comparing(): (one: string, other: string) => number {
   return collator.compare;
 }
 
-export function byName(one: string, other: string): number {
-  return comparing()(one, other);
+export function byName(a: string, b: string): number {
+  return comparing()(a, b);
 }
 
 /** Everyone by name, bots and deactivated users included. */
@@ -49,10 +49,10 @@ export function peopleOptions(users: Data["users"], withBots = false): Option[] 
 /** Active groups. Keys are `g9`. */
 export function groupOptions(
   groups: Data["groups"],
-  which: (group: UserGroup) => boolean = () => true,
+  isOffered: (group: UserGroup) => boolean = () => true,
 ): Option[] {
   return [...groups.values()]
-    .filter((group) => !group.deactivated && group.name !== "role:nobody" && which(group))
+    .filter((group) => !group.deactivated && group.name !== "role:nobody" && isOffered(group))
     .map((group) => ({
       key: `g${group.id}`,
       label: groupName(group),
@@ -63,12 +63,12 @@ export function groupOptions(
 /** Channels that aren't archived. Keys are `c7`. */
 export function channelOptions(
   channels: Data["channels"],
-  which: (channel: Channel) => boolean = () => true,
+  isOffered: (channel: Channel) => boolean = () => true,
 ): Option[] {
   return [...channels.values()]
-    .filter((channel) => !channel.is_archived && which(channel))
+    .filter((channel) => !channel.is_archived && isOffered(channel))
     .map((channel) => ({ key: `c${channel.stream_id}`, label: channel.name }))
-    .sort((one, other) => byName(one.label, other.label));
+    .sort((a, b) => byName(a.label, b.label));
 }
 
 /** The IDs in keys of one kind. */

@@ -30,7 +30,7 @@ function fieldData(field: Pick<ProfileField, "field_data">): Record<string, unkn
 /** The choices of a list field, in order. */
 export function fieldChoices(field: Pick<ProfileField, "field_data">): Choice[] {
   return Object.entries(fieldData(field) as Record<string, { text: string; order: string }>)
-    .sort(([, one], [, other]) => Number(one.order) - Number(other.order))
+    .sort(([, a], [, b]) => Number(a.order) - Number(b.order))
     .map(([key, { text }]) => ({ key, text }));
 }
 
@@ -42,8 +42,8 @@ export function fieldChoicesData(
     Math.max(
       -1,
       ...choices
-        .filter((one) => one.key)
-        .map((one) => Number(one.key))
+        .filter((choice) => choice.key)
+        .map((choice) => Number(choice.key))
         .filter(Number.isInteger),
     ) + 1;
   return Object.fromEntries(

@@ -29,15 +29,15 @@ from tertulia.state.state import State
 
 
 class ArrivingMessage(Struct, frozen=True, kw_only=True):
-    """A message that isn't here yet."""
+    """A message that isn't imported yet."""
 
     row: Row
     content: str
     rendered: Rendered
     edits: Sequence[tuple[Row, str | None]]
-    """Oldest first, with the content before."""
+    """Oldest first, with the previous content."""
     before: Sequence[Rendered]
-    """The rendered contents before, of the edits that have one."""
+    """The rendered previous contents of the edits that have one."""
     files: Sequence[Attachment]
 
 
@@ -60,7 +60,7 @@ class Arrivals:
         self.reactions: list[Reaction] = []
 
     def changes(self, arriving: Sequence[ArrivingMessage]) -> list[AnyChange]:
-        """Return the changes. `edits` and `reactions` are what belongs to them."""
+        """Return the changes. `edits` and `reactions` belong to these messages."""
         made: list[AnyChange] = []
         read, own_unread = BitMap(), BitMap()
         for arriving_message in arriving:
@@ -107,7 +107,7 @@ class Arrivals:
             for person in (people if isinstance(people, list) else ())
             if isinstance(person, dict)
         }
-        members = tuple(sorted(one for one in ids if one is not None))
+        members = tuple(sorted(user_id for user_id in ids if user_id is not None))
         if not members or any(member_id not in self._state.users for member_id in members):
             return None
         known = self._state.directs.by_members.get(members)
@@ -191,7 +191,7 @@ class Arrivals:
             received = frozenset(state.subscribers(message.channel_id))
         else:
             conversation = begun or state.directs.get(message.direct_id)
-            if conversation is None:  # It begins in this commit.
+            if conversation is None:  # The conversation begins in this commit.
                 conversation = next(
                     conversation
                     for conversation in self._begun.values()
@@ -235,7 +235,7 @@ class Arrivals:
 
 def numbered(state: State, made: Iterable[AnyChange]) -> list[AnyChange]:
     """Give the parts of widgets their IDs."""
-    next_id = widgets.next_id(state)
+    next_id = widgets.next_submessage_id(state)
     result: list[AnyChange] = []
     for change in made:
         if isinstance(change, changes.SubmessageAdded):
@@ -251,8 +251,8 @@ def numbered(state: State, made: Iterable[AnyChange]) -> list[AnyChange]:
 def mentions(
     context: CommandContext, rendered: Rendered, received: Collection[int], *, direct: bool
 ) -> dict[int, Flag]:
-    """Return the flags of those whom a message mentions."""
+    """Return the flags of the people that a message mentions."""
     try:
         return sending.mentions(context, rendered, frozenset(), received, direct=direct)
-    except Refused:  # It was allowed when it was sent.
+    except Refused:  # The message was allowed when it was sent.
         return {mention: Flag.MENTIONED for mention in rendered.mentions if mention in received}

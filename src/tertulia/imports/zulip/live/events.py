@@ -1,4 +1,4 @@
-"""What events of a running Zulip say to look at again."""
+"""Finding out from a running Zulip's events which records to read again."""
 
 from collections.abc import Collection, Sequence
 
@@ -8,18 +8,18 @@ from tertulia.imports.zulip.rows import Row, flag, number, numbers, text
 
 
 class Touched(Struct, frozen=True, kw_only=True):
-    """Messages that changed there, by their IDs."""
+    """The IDs of messages that changed there."""
 
     looks: Collection[int] = frozenset()
-    """Those that exist."""
+    """The messages to read again."""
     deleted: Collection[int] = frozenset()
     edited: Collection[int] = frozenset()
     flagged: Collection[int] = frozenset()
-    """Those whose flags the owner changed."""
+    """The messages whose flags the owner changed."""
 
 
 def touched_by(events: Sequence[Row]) -> Touched:
-    """Return what the events name."""
+    """Return the messages that the events affect."""
     looks: set[int] = set()
     deleted: set[int] = set()
     edited: set[int] = set()

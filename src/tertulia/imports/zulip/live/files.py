@@ -18,7 +18,7 @@ from tertulia.store.files import Files
 from tertulia.store.uploads import UploadStore
 
 MAX_FILES: Final = 50
-"""Of one message."""
+"""The most files that are copied for one message."""
 _PATH: Final = re.compile(r"[0-9]{1,10}/[0-9a-zA-Z]{1,10}/[0-9a-zA-Z_-]{1,100}/[^/\0]{1,255}")
 
 
@@ -35,8 +35,8 @@ class LiveFiles:
         self._report = report
 
     async def linked(self, user_id: int, content: str) -> list[Attachment]:
-        """Download the files that the content links and that aren't here. Return what describes
-        them, without IDs."""
+        """Download the files that the content links and that aren't here yet. Return their records,
+        without IDs."""
         state = self._log.state
         attachments: dict[str, Attachment] = {}
         if user_id not in state.users:
@@ -66,8 +66,8 @@ class LiveFiles:
             await asyncio.to_thread(draft.finish)
             name = attachments.display_name(path.rpartition("/")[2])
             media_type = attachments.media_type("", name)
-            picture = await image_info(draft.arriving.place, media_type, name)
-            await self._stored.put_from(self._uploads.place_of(path), draft.arriving.place)
+            picture = await image_info(draft.arriving.path, media_type, name)
+            await self._stored.put_from(self._uploads.final_path(path), draft.arriving.path)
         finally:
             draft.discard()
         self._report.count("files")

@@ -1,4 +1,4 @@
-"""How far following a running Zulip is, as it is stored."""
+"""The progress of following a running Zulip, as it's stored."""
 
 from typing import Final
 
@@ -11,11 +11,11 @@ IMPORT_FACT: Final = installation.IMPORT
 """The fact with the import of an export, which following continues."""
 FACT: Final = installation.LIVE_IMPORT
 FINISH_FACT: Final = "import_live_finish"
-"""Whether the move is to be finished."""
+"""Whether to finish the move."""
 
 
 class Followed(Struct, kw_only=True):
-    """How far following is, as it is stored."""
+    """The progress of following, as it's stored."""
 
     url: str
     step: str = "comparing"
@@ -23,8 +23,8 @@ class Followed(Struct, kw_only=True):
     position: int = 0
     """The messages up to this one have been compared."""
     history_until: int = 0
-    """Messages up to this one were sent before the move, and count as read. 0 if an export brought
-    them."""
+    """Messages up to this one were sent before the move, and count as read. 0 if an export was
+    imported first."""
     queue_id: str = ""
     last_event_id: int = -1
     started_at: float = 0
@@ -33,7 +33,7 @@ class Followed(Struct, kw_only=True):
     events: int = 0
     report: ImportReport = field(default_factory=ImportReport)
     differences: list[str] = []
-    """What following doesn't bring along."""
+    """The differences that following can't copy."""
 
 
 class FollowedImport(Struct):

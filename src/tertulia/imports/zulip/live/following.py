@@ -1,7 +1,7 @@
 """Following a running Zulip until its organization has moved here.
 
-Events there only say what to look at again: everything is made equal to what the server shows
-then. So an event that comes twice, or after a crash, does no harm.
+Events only say which records to read again, and the records here are made equal to what the server
+shows then. So an event that arrives twice, or after a crash, does no harm.
 """
 
 import asyncio
@@ -13,9 +13,10 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from tertulia.domain import names
-from tertulia.domain.organization import realms
+from tertulia.domain.organization import lifecycle
 from tertulia.imports.progress import ImportRefused
 from tertulia.imports.report import ImportReport
+from tertulia.imports.target import ImportTarget
 from tertulia.imports.zulip.live import organization
 from tertulia.imports.zulip.live.events import touched_by
 from tertulia.imports.zulip.live.followed import (
@@ -31,30 +32,25 @@ from tertulia.imports.zulip.live.organization import LiveOrganization
 from tertulia.imports.zulip.live.previous_state import PreviousState
 from tertulia.imports.zulip.live.server import Interrupted, QueueLost, ZulipServer
 from tertulia.imports.zulip.rows import Row, number, text
-from tertulia.log.log import Log
-from tertulia.markup.external_media import ExternalMedia
 from tertulia.model.changes import AnyChange, RealmChanged, RealmCreated
 from tertulia.model.errors import Refused
 from tertulia.model.groups import SYSTEM_GROUPS
 from tertulia.model.organization import Realm
-from tertulia.service.credentials import Vault
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.store import installation, queries
-from tertulia.store.disk_files import DiskFiles
-from tertulia.store.files import Files
 from tertulia.store.notes import FactSet, Note
 from tertulia.store.store import READ_SECONDS
 
-IDS_AT_ONCE: Final = 300
+ID_BATCH: Final = 300
 POLL_SECONDS: Final = 2.0
 SETTLE_SECONDS: Final = 1.0
-"""How long a new message waits for one with a lower ID, which may be announced after it."""
+"""How long a new message waits for one with a lower ID, which may be announced later."""
 REFRESH_SECONDS: Final = 5.0
-"""The least time between two looks at the organization."""
+"""Minimum time between two readings of the organization."""
 KEEP_SECONDS: Final = 120.0
 """How often the queue is asked for events while messages are compared."""
 SEEN_SECONDS: Final = 30.0
-"""How often it is stored that the follower runs."""
+"""How often the follower stores that it's running."""
 UNREADABLE: Final = (
     "messages since the export in private channels and direct conversations that the owner isn't in"
 )
@@ -68,39 +64,32 @@ T = TypeVar("T")
 
 
 class Follower:
-    """Follows one server until it is ended or the move is to be finished."""
+    """Follows one server until it's ended or the move should be finished."""
 
     def __init__(
         self,
-        log: Log,
-        vault: Vault,
-        files: Files,
-        disk: DiskFiles,
+        target: ImportTarget,
         server: ZulipServer,
         *,
-        site: str = "",
-        media: ExternalMedia | None = None,
         tell: Callable[[str, Followed], None] = lambda *_: None,
         is_ended: Callable[[], bool] = lambda: False,
         processes: int | None = None,
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
-        self._log = log
-        self._vault = vault
+        self._log = target.log
+        self._vault = target.vault
         self._server = server
         self._tell = tell
         self._is_ended = is_ended
         self._poll_seconds = poll_seconds
         self._followed = Followed(url=server.url)
         self._report = ImportReport()
-        self._messages = LiveMessages(
-            log, server, files, disk, site, self._report, processes, media
-        )
+        self._messages = LiveMessages(target, server, self._report, processes)
         self._looked_at = 0.0
 
     async def run(self) -> Followed:
-        """Follow. Return what is stored at the end, whose step is `done` if the move is finished.
-        Raises SourceError, and ImportRefused if this isn't the organization there."""
+        """Follow until the end. Return the final progress, whose step is `done` if the move is
+        finished. Raises SourceError, and ImportRefused if the organization there is another one."""
         followed = self._followed
         try:
             await self._begin()
@@ -165,8 +154,8 @@ class Follower:
                 )
 
     async def _look(self) -> PreviousState:
-        """Make the organization equal, and return what is there. Registers an event queue unless
-        one is used."""
+        """Make the organization equal, and return the state there. Registers an event queue unless
+        one exists."""
         followed = self._followed
         row = await self._asked(self._server.register)
         if followed.queue_id:
@@ -202,12 +191,12 @@ class Follower:
             moving_from=followed.url,
         )
         await self._submit(
-            [RealmCreated(realm=realm, groups=SYSTEM_GROUPS, bots=realms.system_bots(now))],
+            [RealmCreated(realm=realm, groups=SYSTEM_GROUPS, bots=lifecycle.system_bots(now))],
             FactSet(installation.SECRET, self._vault.fingerprint),
         )
 
     def _require_same(self, there: PreviousState, newest: int) -> None:
-        """Raise ImportRefused if the IDs here belong to other records than there."""
+        """Raise ImportRefused if the IDs here belong to other records than the IDs there."""
         state = self._log.state
         people = there.state.get("realm_users")
         same = other = 0
@@ -238,7 +227,7 @@ class Follower:
             if verb(context):
                 count += await self._log.submit(None, organization.changed, verb)
         if count:
-            self._messages.close()  # It renders names and channels as they were.
+            self._messages.close()  # Its renderer uses the previous names and channels.
             self._report.count("changes of the organization", count)
 
     # Comparing
@@ -256,7 +245,7 @@ class Follower:
             if self._is_ended():
                 raise Interrupted
             if time.monotonic() - kept_at > KEEP_SECONDS:
-                # The events stay in the queue, which would end if nobody asked for them.
+                # The events stay in the queue, which would expire if nobody asked for them.
                 await self._events(followed.last_event_id)
                 kept_at = time.monotonic()
         newest = self._log.state.last_message_id
@@ -283,10 +272,10 @@ class Follower:
     async def _delete_missing(
         self, there: PreviousState, after: int, until: int, rows: Sequence[Row]
     ) -> None:
-        """Delete the messages that the owner could read there, but that no longer exist."""
+        """Delete the messages that the owner could read there but that no longer exist there."""
         exist = {row["id"] for row in rows}
         state = self._log.state
-        own = set(state.directs.of_user[there.owner_id])
+        own_directs = set(state.directs.of_user[there.owner_id])
         private = readable_private(there)
         while True:
             places = await self._log.store.read(
@@ -297,12 +286,12 @@ class Follower:
                 for message_id, channel_id, direct_id in places
                 if message_id not in exist
                 and (
-                    direct_id in own
+                    direct_id in own_directs
                     if channel_id is None
                     else channel_id in private or not state.channels[channel_id].is_private
                 )
             ]
-            # The list may have been shortened; only what the server says is believed.
+            # The list may be incomplete, so ask the server about each message.
             if gone and (sure := await self._missing(gone)):
                 deleted = await self._messages.delete(sure)
                 self._report.count("deleted messages", deleted)
@@ -312,8 +301,8 @@ class Follower:
 
     async def _missing(self, message_ids: Sequence[int]) -> list[int]:
         result: set[int] = set()
-        for begin in range(0, len(message_ids), IDS_AT_ONCE):
-            some = message_ids[begin : begin + IDS_AT_ONCE]
+        for begin in range(0, len(message_ids), ID_BATCH):
+            some = message_ids[begin : begin + ID_BATCH]
             result |= {row["id"] for row in await self._asked(self._server.messages_with, some)}
         return [message_id for message_id in message_ids if message_id not in result]
 
@@ -336,8 +325,8 @@ class Follower:
                 await asyncio.sleep(self._poll_seconds)
 
     async def _apply_events(self, there: PreviousState) -> tuple[PreviousState, bool]:
-        """Apply the events since the last ones. Return what is there, and whether there were
-        none."""
+        """Apply the events since the last ones. Return the state there, and whether there were no
+        events."""
         events = await self._events(self._followed.last_event_id)
         if not events:
             return there, True
@@ -354,8 +343,8 @@ class Follower:
         touched = touched_by(events)
         rows: list[Row] = []
         ids = sorted(touched.looks)
-        for begin in range(0, len(ids), IDS_AT_ONCE):
-            some = ids[begin : begin + IDS_AT_ONCE]
+        for begin in range(0, len(ids), ID_BATCH):
+            some = ids[begin : begin + ID_BATCH]
             rows += await self._asked(self._server.messages_with, some)
         if rows and self._lacks_place(rows):
             there = await self._look()
@@ -394,7 +383,7 @@ class Follower:
         return bool(log)
 
     async def _finish(self) -> None:
-        """Look once more at everything but older messages, and open the organization."""
+        """Read everything again except older messages, and open the organization."""
         followed = self._followed
         there = await self._look()
         for _ in range(10):
@@ -424,5 +413,5 @@ class Follower:
         await self._log.submit(None, verb, notes=[self._note(), *notes])
 
     async def _asked(self, ask: Callable[..., T], *arguments: Any) -> T:
-        """Return the server's response, waiting in a thread."""
+        """Call the blocking `ask` in a thread, and return its result."""
         return await asyncio.to_thread(ask, *arguments)

@@ -1,4 +1,4 @@
-"""Making messages equal to those on a running Zulip. They keep their IDs."""
+"""Making messages equal to those on a running Zulip. Messages keep their IDs."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -14,6 +14,7 @@ from tertulia.domain.messages import (
 )
 from tertulia.imports.rendering import RenderPool, Text
 from tertulia.imports.report import ImportReport
+from tertulia.imports.target import ImportTarget
 from tertulia.imports.zulip.live.arriving import Arrivals, ArrivingMessage, mentions, numbered
 from tertulia.imports.zulip.live.events import Touched
 from tertulia.imports.zulip.live.files import LiveFiles
@@ -21,8 +22,6 @@ from tertulia.imports.zulip.live.previous_state import PreviousState
 from tertulia.imports.zulip.live.rows import FLAGS, MessageRows
 from tertulia.imports.zulip.live.server import ZulipServer
 from tertulia.imports.zulip.rows import Row, number, seconds
-from tertulia.log.log import Log
-from tertulia.markup.external_media import ExternalMedia
 from tertulia.model import changes
 from tertulia.model.attachments import Attachment, linked_paths
 from tertulia.model.changes import AnyChange
@@ -40,18 +39,16 @@ from tertulia.service.messages import preconditions
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.store import message_details, queries
 from tertulia.store.database import Connection
-from tertulia.store.disk_files import DiskFiles
-from tertulia.store.files import Files
 from tertulia.store.message_details import NO_DETAILS, MessageDetails
 from tertulia.store.notes import MessageHistoryImported, Note
 
 MAX_EDITS: Final = 100
-"""Of a new message: the newest ones."""
+"""The most edits that are imported for a new message: the newest ones."""
 TOLERANCE: Final = 300
-"""Seconds that the two servers' clocks may differ."""
-MOVED_AT_ONCE: Final = 50
+"""Allowed difference between the two servers' clocks, in seconds."""
+MOVE_BATCH: Final = 50
 Progress = Callable[[], Sequence[Note]]
-"""Returns what is stored with a commit."""
+"""Returns the notes that a commit stores."""
 
 
 class LiveMessages:
@@ -59,26 +56,21 @@ class LiveMessages:
 
     def __init__(
         self,
-        log: Log,
+        target: ImportTarget,
         server: ZulipServer,
-        files: Files,
-        disk: DiskFiles,
-        site: str,
         report: ImportReport,
         processes: int | None = None,
-        media: ExternalMedia | None = None,
     ) -> None:
-        self._log = log
-        self._files = LiveFiles(log, server, files, disk, report)
+        self._target = target
+        self._log = log = target.log
+        self._files = LiveFiles(log, server, target.files, target.disk, report)
         self._rows = MessageRows(log, server.host, report)
-        self._site = site
-        self._media = media
         self._report = report
         self._processes = processes
         self._pool: RenderPool | None = None
 
     def close(self) -> None:
-        """End the processes that render."""
+        """End the rendering processes."""
         if self._pool is not None:
             self._pool.close()
             self._pool = None
@@ -92,10 +84,10 @@ class LiveMessages:
         *,
         is_history: bool = False,
     ) -> int:
-        """Make these messages equal, ascending by ID. Return how many differed.
+        """Make these messages, which ascend by ID, equal to those there. Return how many differed.
 
-        `is_history` is for messages from before the move, which everyone counts as having read. The
-        new ones are written in one commit, with the progress.
+        `is_history` is for messages from before the move, which everyone counts as having read. New
+        messages are written in one commit, with the progress.
         """
         ids = [int(row["id"]) for row in rows]
         stored, details = await self._log.store.read(lambda c: _look(c, ids))
@@ -105,7 +97,7 @@ class LiveMessages:
         if late:
             self._report.skip(
                 "messages",
-                "They aren't here, but newer ones are, so they can't keep their IDs.",
+                "They are missing here, but newer ones exist, so they can't keep their IDs.",
                 late[0]["id"],
                 len(late),
             )
@@ -133,15 +125,15 @@ class LiveMessages:
                 await self._edit(row, message.id)
             differing += bool(small) + is_moved + is_edited
         for (channel_id, topic, new_channel_id, new_topic), some in moved.items():
-            for begin in range(0, len(some), MOVED_AT_ONCE):
-                part = some[begin:][:MOVED_AT_ONCE]
+            for begin in range(0, len(some), MOVE_BATCH):
+                part = some[begin:][:MOVE_BATCH]
                 await self._move(there, channel_id, topic, new_channel_id, new_topic, part)
         if fresh:
             await self._add(there, fresh, progress, is_history=is_history)
         return differing + len(fresh) + len(late)
 
     async def delete(self, message_ids: Iterable[int]) -> int:
-        """Delete those messages that are here. Return how many."""
+        """Delete the messages that exist here. Return their number."""
         ids = list(message_ids)
         messages = await self._log.store.read(lambda c: queries.messages(c, ids, texts=False))
         of_place: dict[Any, list[int]] = defaultdict(list)
@@ -161,10 +153,10 @@ class LiveMessages:
     ) -> bool:
         if self._rows.content(row.get("content")) == message.content:
             return False
-        # Otherwise the import changed the text.
-        here = max((edit.at for edit in details.edits if edit.changed_content), default=0)
+        # Otherwise, the import changed the text.
+        edited_at = max((edit.at for edit in details.edits if edit.changed_content), default=0)
         there = seconds(row, "last_edit_timestamp")
-        return is_touched or (there > 0 and there > here - TOLERANCE)
+        return is_touched or (there > 0 and there > edited_at - TOLERANCE)
 
     def _small_changes(
         self, there: PreviousState, row: Row, message: Message, details: MessageDetails
@@ -255,8 +247,10 @@ class LiveMessages:
             )
             joins = (new_channel_id, topic_key(new_topic)) in state.topics
             lines = [line for line in excerpt.lines if line.id in whole]
-            change = move_effects.moved_change(context, move, loaded, excerpt, lines)
-            return Decision(None, [change, *topics.after_moving(context, change, joins=joins)])
+            change = move_effects.move_change(context, move, loaded, excerpt, lines)
+            return Decision(
+                None, [change, *topics.moving_visibility_changes(context, change, joins=joins)]
+            )
 
         await self._log.submit(None, verb)
 
@@ -328,7 +322,8 @@ class LiveMessages:
 
     async def _rendered(self, texts: Sequence[Text]) -> list[Rendered]:
         if self._pool is None:
-            self._pool = RenderPool(self._log.state, self._site, self._processes, self._media)
+            target = self._target
+            self._pool = RenderPool(self._log.state, target.site, self._processes, target.media)
         return await self._pool.render(texts)
 
 
@@ -349,13 +344,13 @@ def _edited(
     state, message = context.state, loaded.message
     first = state.tables["attachments"].next_id()
     added = [replace(file, id=first + n) for n, file in enumerate(files)]
-    own = {file.path: file.id for file in added}
+    file_ids = {file.path: file.id for file in added}
     linked = set()
     for paths in linked_paths(content):
         for path in paths:
             known = state.uploads.at_path(path)
-            if path in own or known is not None:
-                linked.add(own.get(path) or (known.id if known else 0))
+            if path in file_ids or known is not None:
+                linked.add(file_ids.get(path) or (known.id if known else 0))
                 break
     before = set(state.uploads.linked_by([message.id]))
     received = frozenset(editing.receivers(state, message))
@@ -363,7 +358,7 @@ def _edited(
     flags = mentions(sender, rendered, received, direct=message.channel_id is None)
     for user_id in state.alerts.alerted_by(content) & received:
         flags[user_id] = flags.get(user_id, Flag(0)) | Flag.HAS_ALERT_WORD
-    change = editing.edited(
+    change = editing.edit_change(
         state,
         loaded,
         replace(
@@ -387,4 +382,4 @@ def _edited(
 
 
 def _delete(context: CommandContext, doomed: deleting.MessagesToDelete) -> Decision[None]:
-    return Decision(None, deleting.deleted(context.state, doomed))
+    return Decision(None, deleting.deletion_changes(context.state, doomed))

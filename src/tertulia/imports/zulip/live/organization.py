@@ -36,7 +36,7 @@ from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 _HOST: Final = "imported.invalid"
-"""The host in the addresses of people whose address is hidden."""
+"""The host of placeholder addresses for people whose address is hidden."""
 _NOT_FOLLOWED: Final = frozenset(
     {
         *("icon", "logo", "night_logo", "moving_from", "deactivated", "uuid", "created_at"),
@@ -49,11 +49,11 @@ _NOT_FOLLOWED: Final = frozenset(
 )
 
 Verb = Callable[[CommandContext], list[AnyChange]]
-"""Returns the changes that make one record equal; none if it is."""
+"""Returns the changes that make one record equal; empty if it's equal already."""
 
 
 class LiveOrganization:
-    """Makes the verbs, each for one record, in an order in which all can be decided."""
+    """Makes the verbs, each for one record, in an order in which each can be decided."""
 
     def __init__(self, there: PreviousState, vault: Vault, report: ImportReport) -> None:
         self._there = there
@@ -62,7 +62,7 @@ class LiveOrganization:
         self._renderer = Renderer()
 
     def verbs(self) -> Iterator[Verb]:
-        """Yield what makes everything equal, in pieces of one record."""
+        """Yield the verbs that make everything equal, one record at a time."""
         # Defaults bind each loop's values; mypy can't infer the types of such functions.
         state = self._there.state
         people = [*rows(state, "realm_users"), *rows(state, "realm_non_active_users")]
@@ -110,11 +110,11 @@ class LiveOrganization:
         is_active = flag(row, "is_active", True)
         if known is None:
             return [self._created(context, key, row, values)]
-        changes = users.changed(context, known, values)
+        changes = users.account_changes(context, known, values)
         if known.is_active and not is_active:
-            changes.append(deactivation.deactivated(context, known))
+            changes.append(deactivation.deactivation_change(context, known))
         if not known.is_active and is_active and not known.is_deleted:
-            changes.append(deactivation.reactivated(context, known))
+            changes.append(deactivation.reactivation_change(context, known))
         return changes
 
     def _created(
@@ -146,7 +146,7 @@ class LiveOrganization:
         )
         new = self._vault.new_key()
         self._report.count("people" if bot is None else "bots")
-        return users.created(
+        return users.creation_change(
             context.state,
             user,
             Credential(
@@ -199,14 +199,14 @@ class LiveOrganization:
         return _group_changed(known, values)
 
     def _contents(self, context: CommandContext, key: int, row: Row) -> list[AnyChange]:
-        """Return what makes the group's members, subgroups, and permissions equal."""
+        """Return the changes that make the group's members, subgroups, and permissions equal."""
         state = context.state
         known = state.groups[key]
-        members = {one for one in numbers(row, "members") if one in state.users}
+        members = {user_id for user_id in numbers(row, "members") if user_id in state.users}
         below = {
             group
-            for one in numbers(row, "direct_subgroup_ids")
-            if (group := self._there.system.get(one, one)) in state.groups
+            for group_id in numbers(row, "direct_subgroup_ids")
+            if (group := self._there.system.get(group_id, group_id)) in state.groups
             and group != key
             and key not in state.memberships.subgroups(group)
         }
@@ -220,7 +220,7 @@ class LiveOrganization:
         )
         results: list[AnyChange] = []
         if change.added or change.removed or change.added_groups or change.removed_groups:
-            sight = groups.visibility_changes(state, known, change)
+            sight = groups.compare_sight(state, known, change)
             results.append(replace(change, sight=sight))
         values = self._permissions(state, group_permissions(row, _holders), row)
         values |= {"deactivated": flag(row, "deactivated")}
@@ -285,7 +285,7 @@ class LiveOrganization:
             if is_archived and not known.is_archived:
                 values["read_until"] = state.last_message_id
             after = replace(known, **values)
-            return [] if after == known else [channels.changed(state, known, after)]
+            return [] if after == known else [channels.channel_change(state, known, after)]
         self._report.count("channels")
         channel = Channel(
             id=key,
@@ -302,20 +302,20 @@ class LiveOrganization:
         if channel is None or not isinstance(row.get("subscribers"), list):
             return []
         there = {
-            one
-            for one in numbers(row, "subscribers")
-            if (u := state.users.get(one)) and u.is_active
+            user_id
+            for user_id in numbers(row, "subscribers")
+            if (u := state.users.get(user_id)) and u.is_active
         }
-        here = set(state.subscribers(channel.id))
+        subscribers = set(state.subscribers(channel.id))
         if not there and (channel.is_private or number(row, "subscriber_count")):
-            return []  # The list isn't visible to the owner.
+            return []  # The owner can't see the list.
         changes: list[AnyChange] = []
-        if joining := sorted(there - here):
+        if joining := sorted(there - subscribers):
             people = [state.users[user_id] for user_id in joining]
-            changes.append(subscription_changes.subscribed(state, channel, people, {}))
-        if leaving := sorted(here - there):
+            changes.append(subscription_changes.subscription_change(state, channel, people, {}))
+        if leaving := sorted(subscribers - there):
             people = [state.users[user_id] for user_id in leaving]
-            changes.append(subscription_changes.unsubscribed(state, channel, people))
+            changes.append(subscription_changes.unsubscription_change(state, channel, people))
         return changes
 
     # The organization
@@ -364,7 +364,7 @@ def changed(context: CommandContext, verb: Verb) -> Decision[bool]:
 
 
 def differences(state: State, there: Row) -> list[str]:
-    """Return what following doesn't bring along, a sentence for each kind that differs."""
+    """Return the differences that following doesn't copy, a sentence for each kind."""
     emoji = there.get("realm_emoji")
     names_there = {
         text(value, "name")
@@ -399,7 +399,7 @@ def _group_changed(known: UserGroup, values: Mapping[str, Any]) -> list[AnyChang
 
 
 def _holders(_: Any) -> Holders:
-    """Stand for any value of a permission: the caller reads it itself."""
+    """Accept any value of a permission: the caller reads the value itself."""
     return Holders()
 
 

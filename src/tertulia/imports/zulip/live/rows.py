@@ -1,9 +1,10 @@
-"""What the rows of messages on a running Zulip say, in the form that is valid here."""
+"""Converting rows of messages from a running Zulip."""
 
 from collections.abc import Iterable
 from typing import Any, Final
 
 from tertulia.domain import names
+from tertulia.imports.records import MAX_REACTIONS
 from tertulia.imports.report import ImportReport
 from tertulia.imports.zulip.links import LocalLinks
 from tertulia.imports.zulip.live.previous_state import PreviousState
@@ -14,9 +15,7 @@ from tertulia.model.messages import Flag, Submessage
 from tertulia.model.reactions import EmojiKind, Reaction
 
 EMPTY: Final = "(empty message)"
-"""The content of messages that have none there: all messages here have some."""
-MAX_REACTIONS: Final = 10_000
-"""Of one message."""
+"""The content of messages that are empty there. Messages here can't be empty."""
 FLAGS: Final = {
     "starred": Flag.STARRED,
     "collapsed": Flag.COLLAPSED,
@@ -33,7 +32,7 @@ _KINDS: Final = {
 
 
 class MessageRows:
-    """Reads the rows. What it leaves out goes into the report."""
+    """Converts the rows. Skipped values are added to the report."""
 
     def __init__(self, log: Log, host: str, report: ImportReport) -> None:
         self._log = log
@@ -41,14 +40,14 @@ class MessageRows:
         self._links = LocalLinks(host)
 
     def place(self, row: Row) -> tuple[int, str] | None:
-        """Return the channel and topic, or None if the channel isn't here."""
+        """Return the channel and topic, or None if the channel doesn't exist here."""
         channel_id = number(row, "stream_id")
         if channel_id is None or channel_id not in self._log.state.channels:
             return None
         return channel_id, self.topic(text(row, "subject"))
 
     def topic(self, given: str) -> str:
-        """Return a topic's name."""
+        """Return a topic's name in its final form."""
         if given == "(no topic)":
             return ""
         try:
@@ -60,7 +59,7 @@ class MessageRows:
             return names.topic_name(visible)
 
     def content(self, given: Any) -> str:
-        """Return a message's text."""
+        """Return a message's text in its final form."""
         content = self._links.local(clean(given)) if isinstance(given, str) else ""
         try:
             return names.message_content(content)
@@ -68,7 +67,7 @@ class MessageRows:
             return EMPTY
 
     def reactions(self, there: PreviousState, row: Row, message_id: int) -> Iterable[Reaction]:
-        """Yield the reactions of people who are here."""
+        """Yield the reactions of people who have an account here."""
         given = row.get("reactions")
         state = self._log.state
         for value in (given if isinstance(given, list) else ())[:MAX_REACTIONS]:

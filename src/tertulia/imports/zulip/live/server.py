@@ -1,4 +1,4 @@
-"""A running Zulip, by its HTTP API and with an owner's API key."""
+"""Client of a running Zulip's HTTP API, with an owner's API key."""
 
 import contextlib
 import tempfile
@@ -15,14 +15,14 @@ from tertulia.imports.zulip.rows import Row, number, text
 from tertulia.store import authorities
 
 PAGE: Final = 1000
-"""Messages of one request."""
+"""Messages per request."""
 MAX_RESPONSE: Final = 192 * 1024 * 1024
-"""Bytes of a response that isn't a file."""
+"""Largest response that isn't a file, in bytes."""
 MAX_FILE: Final = 2 * 1024**3
 PAUSES: Final = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
-"""Seconds between attempts while the server fails; then always the last."""
+"""Seconds between attempts while the server fails. The last one repeats."""
 MAX_WAIT: Final = 600.0
-"""The longest `Retry-After` that is waited for, in seconds."""
+"""The longest `Retry-After` that is obeyed, in seconds."""
 EVENT_TYPES: Final = (
     *("message", "update_message", "delete_message", "reaction", "submessage"),
     *("update_message_flags", "realm", "realm_user", "user_group", "stream", "subscription"),
@@ -51,7 +51,7 @@ IDS_LEVEL: Final = 300
 
 
 class RequestRefused(SourceError):
-    """The server refuses the request, not the key."""
+    """The server refused the request, but accepts the key."""
 
 
 class QueueLost(Exception):
@@ -59,12 +59,12 @@ class QueueLost(Exception):
 
 
 class Interrupted(Exception):
-    """Waiting for the server was ended."""
+    """Waiting for the server was canceled."""
 
 
 class ZulipServer:
-    """Its requests wait while the server fails or asks to wait, until `is_ended`. Methods block, so
-    call them in a thread."""
+    """Calls the API. Requests are repeated while the server fails or asks to wait, until
+    `is_ended`. Methods block, so call them in a thread."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class ZulipServer:
         tell: Callable[[str], None] = lambda _: None,
         rest: Callable[[float], None] | None = None,
     ) -> None:
-        """`tell` is called with what is being waited for, and `rest` waits that many seconds.
+        """`tell` is called with the reason for waiting, and `rest` waits a number of seconds.
         Raises SourceError for an invalid URL."""
         try:
             parts = httpx.URL(url)
@@ -124,11 +124,11 @@ class ZulipServer:
         return result
 
     def channels(self) -> list[Row]:
-        """Return all channels that the owner can see, archived ones among them."""
+        """Return all channels that the owner can see, including archived ones."""
         wanted = {"include_default": True, "exclude_archived": False}
         result = self._asked("GET", "/streams", {**wanted, "include_all": True})
         ignored = result.get("ignored_parameters_unsupported")
-        if isinstance(ignored, list) and "include_all" in ignored:  # Older servers call it so:
+        if isinstance(ignored, list) and "include_all" in ignored:  # An older server.
             result = self._asked("GET", "/streams", {**wanted, "include_all_active": True})
         return _rows(result, "streams")
 
@@ -142,7 +142,7 @@ class ZulipServer:
         )
 
     def events(self, queue_id: str, last_id: int, *, block: bool) -> list[Row]:
-        """Return the events after that one. Raises QueueLost."""
+        """Return the events after `last_id`. Raises QueueLost."""
         result = self._asked(
             "GET",
             "/events",
@@ -156,7 +156,7 @@ class ZulipServer:
             self._asked("DELETE", "/events", {"queue_id": queue_id}, attempts=1)
 
     def messages_after(self, message_id: int, narrow: Iterable[Row]) -> list[Row]:
-        """Return the messages after that one, ascending: at most `PAGE`."""
+        """Return the messages after this one, ascending and at most `PAGE`."""
         result = self._asked(
             "GET",
             "/messages",
@@ -175,7 +175,7 @@ class ZulipServer:
         return sorted(rows, key=lambda row: int(row["id"]))
 
     def newest_id(self) -> int:
-        """Return the ID of the newest message that the owner can read; 0 without any."""
+        """Return the ID of the newest message that the owner can read; 0 if there's no message."""
         newest = 0
         for narrow in ([{"operator": "streams", "operand": "public"}], []):
             result = self._asked(
@@ -193,7 +193,7 @@ class ZulipServer:
         return newest
 
     def messages_with(self, message_ids: Iterable[int]) -> list[Row]:
-        """Return those messages that exist and that the owner can read, ascending."""
+        """Return the messages among these that exist and that the owner can read, ascending."""
         form = {
             "apply_markdown": False,
             "client_gravatar": True,
@@ -243,8 +243,8 @@ class ZulipServer:
     def _asked(
         self, method: str, path: str, parameters: Row, attempts: int | None = None
     ) -> dict[str, Any]:
-        """Return the response. Raises SourceError if the server refuses the request, or if it fails
-        after this many attempts (None: never)."""
+        """Return the response. Raises SourceError if the server refuses the request, or if it still
+        fails after `attempts` attempts (None: no limit)."""
         texts = {
             name: value if isinstance(value, str) else msgspec.json.encode(value).decode()
             for name, value in parameters.items()
@@ -274,18 +274,18 @@ class ZulipServer:
             if decoded.get("result") == "error" and status < 500:
                 self._refused(status, path, text(decoded, "msg"))
             reason = f"it responds with status {status}"
-        raise SourceError(f"{self.url} doesn't respond: {reason}.")
+        raise SourceError(f"{self.url} isn't responding: {reason}.")
 
     def _refused(self, status: int, path: str, why: str) -> None:
         if status in {401, 403}:
             raise SourceError(
-                f"{self.url} refuses the email address or API key: {why[:200]} Use those of an"
+                f"{self.url} rejected the email address or API key: {why[:200]} Use those of an"
                 " owner, from `Personal settings`, `Account & privacy`, `API key`."
             )
         raise RequestRefused(f"{self.url} refuses {path}: {why[:200]}")
 
     def _waits(self, what: str, attempts: int | None = None) -> Iterator[float]:
-        """Yield before each attempt, with the pause that follows it."""
+        """Yield before each attempt the pause in seconds that follows if it fails."""
         n = 0
         while attempts is None or n < attempts:
             pause = PAUSES[min(n, len(PAUSES) - 1)]
@@ -308,7 +308,7 @@ def _read(response: httpx.Response) -> bytes:
     for chunk in response.iter_bytes():
         content += chunk
         if len(content) > MAX_RESPONSE:
-            raise SourceError("The server sends a response that is far too large.")
+            raise SourceError("The server's response is far too large.")
     return bytes(content)
 
 
@@ -320,6 +320,6 @@ def _decoded(body: bytes) -> dict[str, Any]:
     return decoded if isinstance(decoded, dict) else {}
 
 
-def _rows(found: Row, name: str) -> list[Row]:
-    given = found.get(name)
+def _rows(row: Row, name: str) -> list[Row]:
+    given = row.get(name)
     return [value for value in given if isinstance(value, dict)] if isinstance(given, list) else []

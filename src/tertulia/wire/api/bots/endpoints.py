@@ -7,6 +7,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from tertulia.domain.accounts import bots, users
+from tertulia.domain.accounts.avatars import full_avatar_url
 from tertulia.embedded import catalog
 from tertulia.model.errors import Refused
 from tertulia.model.users import BotKind, Role, User
@@ -22,7 +23,7 @@ from tertulia.wire.api.bots.objects import (
 )
 from tertulia.wire.api.pictures import kept_if_sent
 from tertulia.wire.api.users.endpoints import ApiKeyResponse, RoleNumber
-from tertulia.wire.api.users.objects import api_email, full_avatar_url
+from tertulia.wire.api.users.objects import api_email
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.errors import MissingParameter
 from tertulia.wire.http.parameters import Doc, Int, IntPath, Params
@@ -155,14 +156,14 @@ async def _new_service(call: Call, params: CreateBot) -> OutgoingService | None:
 
 
 async def _service_url(call: Call, text: str) -> str:
-    """Parse a service's URL. Refused if this server would never connect to it."""
+    """Parse a service's URL. Refuse it if this server would never connect to it."""
     url = bots.service_url(_unquoted(text))
     await require_callable(call, url)
     return url
 
 
 def id_or_name(text: str) -> int | str:
-    """The ID or name in a parameter that accepts both."""
+    """Return the ID or the name in a parameter that accepts both."""
     text = text.strip()
     return int(text) if text.isdecimal() and len(text) < 16 else text
 

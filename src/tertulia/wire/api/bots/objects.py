@@ -71,12 +71,12 @@ Unseal = Callable[[str], str]
 
 
 def hidden(_: str) -> str:
-    """Return an empty token, for access keys, which must not get the keys of bots."""
+    """Return an empty token, for access keys, which must not see the keys of bots."""
     return ""
 
 
 def bot_object(state: State, viewer: User, user: User, unsealed: Unseal) -> BotObject:
-    """The bot, without channels that the viewer can't see."""
+    """Return the bot, without channels that the viewer can't see."""
     bot = user.bot
     if bot is None:
         raise ValueError(f"user {user.id} is no bot")
@@ -90,7 +90,7 @@ def bot_object(state: State, viewer: User, user: User, unsealed: Unseal) -> BotO
 
 
 def config_names(service: EmbeddedService | None) -> dict[str, str] | None:
-    """An embedded bot's settings with empty values; None for other bots."""
+    """Return an embedded bot's settings with empty values; None for other bots."""
     return None if service is None else dict.fromkeys(sorted(service.settings_sealed), "")
 
 
@@ -106,7 +106,7 @@ def _services(bot: Bot, unsealed: Unseal) -> tuple[BotService | EmbeddedBotServi
 
 
 def bot_objects(state: State, viewer: User, unsealed: Unseal) -> list[BotObject]:
-    """All bots that the viewer administers, by ID."""
+    """Return all bots that the viewer administers, by ID."""
     return [
         bot_object(state, viewer, user, unsealed)
         for user in (state.users[user_id] for user_id in sorted(state.users.bots))
@@ -167,7 +167,7 @@ BOT_FIELDS = {
 
 
 class BotView(NamedTuple):
-    """A change from the point of view of someone who administers the bot, or used to."""
+    """A change as seen by someone who administers the bot, or used to."""
 
     op: str
     bot: BotObject | None
@@ -179,7 +179,8 @@ def decode_bot(value: Any) -> Bot:
 
 
 def bot_view(context: ProjectionContext, change: UserChanged, viewer: Viewer) -> BotView | None:
-    """How the viewer sees a change of a bot's administration; None if they don't."""
+    """Return a change of a bot's administration as the viewer sees it; None if they don't see
+    it."""
     if "bot" not in change.values:
         return None
     state, user = context.state, viewer.user

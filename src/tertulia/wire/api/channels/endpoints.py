@@ -8,7 +8,7 @@ from tertulia.domain import channel_access, names, permissions
 from tertulia.domain.channels import channels, subscriptions
 from tertulia.domain.channels.channels import ChannelEdit, NewChannel
 from tertulia.domain.groups.group_settings import CHANNEL_SETTINGS
-from tertulia.domain.organization.realms import EMAIL_GATEWAY
+from tertulia.domain.organization.lifecycle import EMAIL_GATEWAY
 from tertulia.model.channels import Channel, TopicsPolicy
 from tertulia.model.errors import Refused
 from tertulia.model.users import User
@@ -128,7 +128,7 @@ class ChannelResponse(ApiResponse, kw_only=True):
 
 async def get_stream(call: Call, stream_id: IntPath) -> ChannelResponse:
     """Get a channel, archived or not."""
-    channel = channels.known(call.state, call.user, stream_id)
+    channel = channels.existing_channel(call.state, call.user, stream_id)
     return ChannelResponse(stream=channel_object(call.state, channel, call.now))
 
 
@@ -140,7 +140,7 @@ class SubscribersResponse(ApiResponse, kw_only=True):
 
 async def get_subscribers(call: Call, stream_id: IntPath) -> SubscribersResponse:
     """List a channel's subscribers."""
-    channel = channels.known(call.state, call.user, stream_id)
+    channel = channels.existing_channel(call.state, call.user, stream_id)
     if not channel_access.sees_subscribers(call.state, call.user, channel):
         raise Refused("You don't have permission to see this channel's subscribers.")
     return SubscribersResponse(subscribers=list(call.state.subscribers(channel.id)))
@@ -174,7 +174,7 @@ async def get_email_address(
     until the API key of either is regenerated. It contains the options and a signature, so it can't
     be edited."""
     state, user = call.state, call.user
-    channel = channels.known(state, user, stream_id)
+    channel = channels.existing_channel(state, user, stream_id)
     sender = state.users.get(EMAIL_GATEWAY if sender_id is None else sender_id)
     if sender is None or not (
         sender.id in {EMAIL_GATEWAY, user.id}
@@ -297,7 +297,8 @@ class UpdateChannel(Params, kw_only=True, frozen=True):
 
 
 async def update_stream(call: Caller, params: UpdateChannel) -> None:
-    """Change a channel's properties and permissions. What you don't send stays the same."""
+    """Change a channel's properties and permissions. Parameters that you don't send stay the
+    same."""
     if params.is_archived is True:
         raise Refused("To archive a channel, use DELETE /streams/{stream_id}.")
     policy = params.topics_policy

@@ -1,7 +1,7 @@
 """Events of channels that are created, changed, or deleted."""
 
 from bisect import bisect_left
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
@@ -13,6 +13,7 @@ from tertulia.model.changes import ChannelChanged, ChannelCreated
 from tertulia.model.channels import Channel
 from tertulia.model.groups import ChannelSight
 from tertulia.state.folds import revised
+from tertulia.state.recent_gains import WITHOUT_ARCHIVED
 from tertulia.state.state import State
 from tertulia.wire.api.channels.objects import WIRE_NAMES, excluded, post_policy
 from tertulia.wire.api.channels.subscription_events import (
@@ -43,6 +44,36 @@ class ChannelUpdateEvent(Event, kw_only=True, tag="stream"):
     is_web_public: bool | UnsetType = UNSET
 
 
+def first_messages_known(
+    context: ProjectionContext, channel_ids: Iterable[int], viewer: Viewer
+) -> tuple[int, ...]:
+    """Return the channels whose first message changed and that the client knows."""
+    state, returned = context.state, context.state.channel_gains.since
+    return tuple(
+        channel_id
+        for channel_id in channel_ids
+        if sees_channel(context, viewer.user, state.channels[channel_id])
+        and not excluded(
+            state.channels[channel_id],
+            viewer.registration,
+            archived=returned(context.entry.seq, WITHOUT_ARCHIVED, channel_id),
+        )
+    )
+
+
+def first_message_events(
+    state: State, first_message_ids: Mapping[int, int | None], channel_ids: Iterable[int]
+) -> Iterable[ChannelUpdateEvent]:
+    """Return the events about these channels' first messages."""
+    for channel_id in channel_ids:
+        yield ChannelUpdateEvent(
+            stream_id=channel_id,
+            name=state.channels[channel_id].name,
+            property="first_message_id",
+            value=first_message_ids[channel_id],
+        )
+
+
 class DefaultChannelsEvent(Event, kw_only=True, tag="default_streams"):
     """The channels that new users are subscribed to changed. Lists all of them."""
 
@@ -58,8 +89,8 @@ def default_channels(state: State) -> DefaultChannelsEvent:
 def _created_view(
     context: ProjectionContext, change: ChannelCreated, viewer: Viewer
 ) -> Hashable | None:
-    """For users who see the channel without being subscribed: subscribers get it with their
-    subscription."""
+    """The view for users who see the channel without being subscribed: subscribers get it with
+    their subscription."""
     state, user = context.state, viewer.user
     current = state.channels[change.channel.id]
     if (
@@ -79,7 +110,7 @@ def _created(context: ProjectionContext, change: ChannelCreated, view: Any) -> I
 
 
 class _Effect(Enum):
-    """What a change of a channel means to a viewer."""
+    """The events of a change of a channel for a viewer."""
 
     APPEARED = "appeared"
     GONE = "gone"
@@ -150,7 +181,8 @@ def _changed(context: ProjectionContext, change: ChannelChanged, view: Any) -> I
 def _appeared(
     context: ProjectionContext, change: ChannelChanged, channel: Channel, view: _ChangeView
 ) -> Iterable[Event]:
-    """The channel, followed by its subscribers as if they had just subscribed."""
+    """Yield the events that create the channel, followed by its subscribers as if they had just
+    subscribed."""
     count = len(change.subscribers)
     follows = view.subscriber is None and view.sees_subscribers and count > 0
     yield channel_created(context.state, channel, context.at, 0 if follows else count)
@@ -163,7 +195,7 @@ def _appeared(
 _SENT_WITH_OTHERS: Final = frozenset(
     {"is_default", "rendered_description", "history_public", "is_web_public", "read_until"}
 )
-"""Fields without an event: they're sent with another field, or not at all."""
+"""Fields without their own event: they're sent with another field, or not at all."""
 
 
 def _updates(

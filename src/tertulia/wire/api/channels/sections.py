@@ -68,7 +68,7 @@ class _Channels:
         if self._wanted != "false":
             return [self._begun(item, channel_id, sees_subscribers) for channel_id in item.ids]
         traffic = tuple(map(self._traffic.__getitem__, item.ids))
-        # One cache lookup for all. JSON has no line breaks.
+        # One cache lookup for all items: JSON has no line breaks.
         lines = self._fragments.get(
             ("channels begun", item.ids[0], len(item.ids)),
             (item.version, self._activity, traffic),

@@ -65,7 +65,7 @@ class PeerRemoveEvent(Event, kw_only=True, tag="subscription"):
 
 
 class SubscriberView(NamedTuple):
-    """How a new subscriber's client presents the channel."""
+    """The channel as a new subscriber's client shows it."""
 
     user_id: int
     include_subscribers: str
@@ -136,9 +136,9 @@ def _subscribed(context: ProjectionContext, change: Subscribed, view: Any) -> It
 class _GoneView(NamedTuple):
     lost: bool
     others: tuple[int, ...]
-    """The users unsubscribed with the viewer, if the viewer may still know of them."""
+    """The users unsubscribed with the viewer, if the viewer can still see them."""
     known: bool
-    """Whether the client could know of the subscription: not if the channel was archived."""
+    """Whether the client could know of the subscription. It can't if the channel was archived."""
 
 
 def _unsubscribed_view(

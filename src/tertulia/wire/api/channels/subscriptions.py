@@ -13,6 +13,7 @@ from tertulia.domain.channels.subscriptions import SubscribeRequest
 from tertulia.model.errors import Refused
 from tertulia.model.users import User
 from tertulia.service import bulk_subscriptions
+from tertulia.service.messages.sending import people_addressed
 from tertulia.wire.api.channels.endpoints import NewChannelOptions, new_channel
 from tertulia.wire.api.channels.objects import (
     SubscriptionObject,
@@ -69,7 +70,7 @@ async def get_subscription_status(
     """Check whether a user is subscribed to a channel."""
     state, user = call.state, call.user
     other = _known_user(call, user_id)
-    channel = channels.known(state, user, stream_id)
+    channel = channels.existing_channel(state, user, stream_id)
     if other.id != user.id and not channel_access.sees_subscribers(state, user, channel):
         raise Refused("You don't have permission to see this channel's subscribers.")
     return SubscriptionStatusResponse(
@@ -169,17 +170,8 @@ async def subscribe(call: Call, params: Subscribe) -> SubscribeResponse:
 
 
 def _principals(call: Call, given: Sequence[int | str]) -> tuple[int, ...] | None:
-    """Return the users' IDs, or None for the caller. Unknown addresses are refused."""
-    user_ids: list[int] = []
-    for one in given:
-        if isinstance(one, int):
-            user_ids.append(one)
-            continue
-        user = call.account_with(one)
-        if user is None:
-            raise Refused(f"User {one[:100]} doesn't exist.")
-        user_ids.append(user.id)
-    return tuple(user_ids) or None
+    """Return the users' IDs, or None for the caller. Refuses unknown addresses."""
+    return tuple(people_addressed(call, given)) or None
 
 
 def _colors(named: Sequence[NamedChannel]) -> dict[str, str]:
@@ -216,6 +208,7 @@ class UpdateSubscriptionsResponse(ApiResponse, kw_only=True):
 
     subscribed: dict[str, list[str]]
     already_subscribed: dict[str, list[str]]
+    new_subscription_messages_sent: bool
     removed: list[str]
     not_removed: list[str]
 
@@ -238,6 +231,7 @@ async def update_subscriptions(
     return UpdateSubscriptionsResponse(
         subscribed=_by_user(done.outcome.subscribed),
         already_subscribed=_by_user(done.outcome.already_subscribed),
+        new_subscription_messages_sent=done.outcome.notified,
         removed=done.removal.removed,
         not_removed=done.removal.not_removed,
     )
@@ -259,7 +253,7 @@ PropertyName = Literal[
 
 
 def _read_value(text: str) -> bool | str | None:
-    """Read a boolean or null as JSON, or a color as JSON or as is."""
+    """Read a Boolean or null as JSON, or a color as JSON or plain text."""
     if "\0" in text:
         raise ValueError("it contains a null byte")
     try:
@@ -304,7 +298,7 @@ async def update_subscription_property(
 async def update_subscription_properties(
     call: Call, subscription_data: Annotated[list[PropertyChange], Meta(max_length=10_000)]
 ) -> None:
-    """Change your settings for channels. Either all changes are made or none."""
+    """Change your settings for channels. If one is invalid, none are changed."""
     given = [
         _property(property_change.stream_id, property_change.property, property_change.value)
         for property_change in subscription_data

@@ -9,7 +9,6 @@ from tertulia.domain import permissions
 from tertulia.domain.groups import groups
 from tertulia.domain.groups.group_settings import GROUP_SETTINGS
 from tertulia.domain.groups.groups import GroupEdit, MembersEdit, NewGroup
-from tertulia.model.errors import Refused
 from tertulia.service.node import Caller
 from tertulia.wire.api.groups.objects import (
     GivenChange,
@@ -79,21 +78,19 @@ class UpdateUserGroup(Params, kw_only=True, frozen=True):
     deactivated: Annotated[
         bool | UnsetType,
         Doc(
-            "False reactivates the group. To deactivate it, use POST"
+            "False reactivates the group. True changes nothing: to deactivate it, use POST"
             " /user_groups/{user_group_id}/deactivate."
         ),
     ] = UNSET
 
 
 async def update_user_group(call: Caller, params: UpdateUserGroup) -> None:
-    """Change a user group's properties and permissions, or reactivate it. What you don't send stays
-    the same."""
-    if params.deactivated is True:
-        raise Refused("To deactivate a group, use POST /user_groups/{user_group_id}/deactivate.")
+    """Change a user group's properties and permissions, or reactivate it. Parameters that you don't
+    send stay the same."""
     edit = GroupEdit(
         name=params.name,
         description=params.description,
-        reactivate=params.deactivated is False,
+        reactivate=UNSET if params.deactivated is UNSET else not params.deactivated,
         settings=given_changes(params, GROUP_SETTINGS),
     )
     await call.submit(groups.change, params.user_group_id, edit)
@@ -125,7 +122,7 @@ async def get_group_members(
 
 
 def _members(call: Call, group_id: int, *, direct: bool) -> frozenset[int]:
-    state, group = call.state, groups.known(call.state, group_id)
+    state, group = call.state, groups.existing_group(call.state, group_id)
     if direct:
         return frozenset(state.memberships.direct_members(group))
     return state.memberships.members(group.id)
@@ -157,7 +154,8 @@ async def update_group_members(
     add_subgroups: Sequence[Int] = (),
     delete_subgroups: Sequence[Int] = (),
 ) -> None:
-    """Add and remove direct members and subgroups, by ID. Either all changes are made or none."""
+    """Add and remove direct members and subgroups, by ID. If one change isn't allowed, none are
+    made."""
     edit = MembersEdit(
         add=tuple(add),
         remove=tuple(delete),
@@ -182,7 +180,7 @@ async def get_subgroups(
     direct_subgroup_only: Annotated[bool, Doc("Leave out subgroups of subgroups.")] = False,
 ) -> SubgroupsResponse:
     """List the subgroups of a user group."""
-    group = groups.known(call.state, user_group_id)
+    group = groups.existing_group(call.state, user_group_id)
     everything = call.state.memberships.subgroups(group.id)
     return SubgroupsResponse(
         subgroups=sorted(group.subgroups if direct_subgroup_only else everything)
@@ -192,15 +190,15 @@ async def get_subgroups(
 async def update_subgroups(
     call: Call, user_group_id: IntPath, add: Sequence[Int] = (), delete: Sequence[Int] = ()
 ) -> None:
-    """Add and remove direct subgroups. Either all changes are made or none."""
+    """Add and remove direct subgroups. If one change isn't allowed, none are made."""
     edit = MembersEdit(add_groups=tuple(add), remove_groups=tuple(delete))
     await call.submit(groups.change_members, user_group_id, edit, call.render)
 
 
 def groups_section(context: SectionContext) -> dict[str, Any]:
-    """User groups, including the groups of roles. Deactivated ones are only for clients that
-    support them. Clients that want fewer accounts don't get the members of large groups, but the
-    IDs of the viewer's own groups."""
+    """User groups, including the groups of roles. Only clients that support deactivated groups get
+    them. Clients that want fewer accounts don't get the members of large groups, but the IDs of the
+    viewer's own groups."""
     state, viewer = context.state, context.viewer
     most = context.most_accounts if context.has_more_accounts else None
     groups = all_groups(

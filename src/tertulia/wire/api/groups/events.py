@@ -102,7 +102,7 @@ def _knows(viewer: Viewer, *, deactivated: bool) -> bool:
 
 
 class _Effect(Enum):
-    """What a change of a group means to a client."""
+    """The effect of a change of a group on a client."""
 
     APPEARED = "appeared"
     GONE = "gone"
@@ -112,8 +112,8 @@ class _Effect(Enum):
 def _changed_view(
     _: ProjectionContext, change: UserGroupChanged, viewer: Viewer
 ) -> Hashable | None:
-    """For clients that don't support deactivated groups, a deactivated group is deleted and a
-    reactivated one is new."""
+    """The view for clients that don't support deactivated groups: a deactivated group is deleted
+    and a reactivated one is new."""
     deactivated = change.values.get("deactivated", change.deactivated)
     if viewer.registration.capabilities.include_deactivated_groups:
         return _Effect.CHANGED
@@ -183,7 +183,7 @@ def _member_events(group_id: int, added: Iterable[int], removed: Iterable[int]) 
 def named_in_sight(
     context: ProjectionContext, named: Named, deactivated: Collection[int], viewer: Viewer
 ) -> Named:
-    """Return the settings that the viewer may know, given the groups that were `deactivated` at the
+    """Return the settings that the viewer may see, given the groups that were `deactivated` at the
     time of the entry."""
     state, user = context.state, viewer.user
     channels = state.channels

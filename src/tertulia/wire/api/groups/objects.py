@@ -22,7 +22,7 @@ GroupSettingValue = int | MembersObject
 
 
 def group_setting(state: State, setting: GroupSetting) -> GroupSettingValue:
-    """Return who has the permission, without deactivated users."""
+    """Return the holders of the permission, without deactivated users."""
     if isinstance(setting, Members):
         return MembersObject(
             direct_members=[u for u in setting.direct_members if state.users[u].is_active],
@@ -39,7 +39,7 @@ class GivenMembers(Struct, kw_only=True, frozen=True):
 
 
 GivenSetting = Int | GivenMembers
-"""Who has a permission, as sent by a client: a group's ID or an anonymous group."""
+"""The holders of a permission, as sent by a client: a group's ID or an anonymous group."""
 
 
 class GivenChange(Struct, kw_only=True, frozen=True):

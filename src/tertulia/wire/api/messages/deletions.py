@@ -13,6 +13,7 @@ from tertulia.service.messages import deleting
 from tertulia.service.messages.reading import readable_message
 from tertulia.state.state import State
 from tertulia.wire.api.attachments import WithAttachments
+from tertulia.wire.api.channels.events import first_message_events, first_messages_known
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.messages.flags import flags_event
 from tertulia.wire.api.projection import ProjectionContext, Projections, Viewer, projected
@@ -32,7 +33,7 @@ class DeleteMessagesEvent(Event, kw_only=True, tag="delete_message"):
 
 
 class DeleteMessageEvent(Event, kw_only=True, tag="delete_message"):
-    """A message was deleted, or you lost access to it. For clients without bulk deletion."""
+    """A message was deleted, or you lost access to it. Sent to clients without bulk deletion."""
 
     message_id: int
     message_type: str
@@ -60,6 +61,8 @@ class _DeletedView(NamedTuple):
     """Other deleted messages that the viewer had flags on."""
     bulk: bool
     empty_topic_name: bool
+    firsts: tuple[int, ...]
+    """The channel, if the viewer knows it and its first message changed."""
 
 
 def _audience(state: State, change: MessagesDeleted) -> Collection[int]:
@@ -79,13 +82,14 @@ def _view(context: ProjectionContext, change: MessagesDeleted, viewer: Viewer) -
     seen = places(ids, spans)
     flagged = next((ids for ids, users in change.holders if viewer.user.id in users), ())
     if flagged:
-        readable = {one for begin, end in seen for one in ids[begin:end]}
-        flagged = tuple(one for one in flagged if one not in readable)
-    if not seen and not flagged:
+        readable = {message_id for begin, end in seen for message_id in ids[begin:end]}
+        flagged = tuple(message_id for message_id in flagged if message_id not in readable)
+    firsts = first_messages_known(context, change.first_message_ids, viewer)
+    if not seen and not flagged and not firsts:
         return None
     capabilities = viewer.registration.capabilities
     return _DeletedView(
-        seen, flagged, capabilities.bulk_message_deletion, capabilities.empty_topic_name
+        seen, flagged, capabilities.bulk_message_deletion, capabilities.empty_topic_name, firsts
     )
 
 
@@ -96,6 +100,7 @@ def _deleted(context: ProjectionContext, change: MessagesDeleted, view: Any) -> 
     ids = [message_id for begin, end in view.seen for message_id in change.message_ids[begin:end]]
     if ids:
         yield from deletion_events(ids, change.channel_id, topic, in_bulk=view.bulk)
+    yield from first_message_events(context.state, change.first_message_ids, view.firsts)
 
 
 async def delete_message(call: Call, message_id: IntPath) -> None:

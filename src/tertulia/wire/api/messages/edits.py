@@ -3,6 +3,7 @@
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Annotated, Any, Final, Literal
 
+import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import channel_access
@@ -63,7 +64,7 @@ def past_edits(
 
 
 def _is_move(edit: MessageEdit) -> bool:
-    """Whether the message was moved. Resolving a topic doesn't count."""
+    """Whether the message was moved. Resolving a topic doesn't count as a move."""
     if edit.was_channel_id is not None:
         return True
     if edit.was_topic is None or edit.topic is None:
@@ -87,8 +88,8 @@ def _past(edit: MessageEdit, *, empty_topic_name: bool) -> PastEdit:
 class UpdateMessageEvent(Event, kw_only=True, tag="update_message"):
     """A message was edited, or messages were moved.
 
-    Fields of the content are present if it changed; fields of the move (`propagate_mode`,
-    `orig_subject`, and those after it) if the channel or topic did.
+    Fields of the content are present if the content changed. Fields of the move (`propagate_mode`,
+    `orig_subject`, and the fields after it) are present if the channel or topic changed.
     """
 
     user_id: int | None
@@ -163,7 +164,7 @@ def _edited(context: ProjectionContext, change: MessageEdited, view: Any) -> Ite
 
 
 class UpdateMessageResponse(ApiResponse, kw_only=True):
-    """`detached_uploads` are your files that no message links to anymore."""
+    """`detached_uploads` are your files that no message links anymore."""
 
     detached_uploads: list[AttachmentObject]
 
@@ -239,8 +240,8 @@ class MessageVersion(Struct, kw_only=True):
     prev_topic: str | UnsetType = UNSET
     stream: int | UnsetType = UNSET
     prev_stream: int | UnsetType = UNSET
-    content: str | UnsetType = UNSET
-    rendered_content: str | UnsetType = UNSET
+    content: str
+    rendered_content: str
     prev_content: str | UnsetType = UNSET
     prev_rendered_content: str | UnsetType = UNSET
     user_id: int | None
@@ -248,8 +249,8 @@ class MessageVersion(Struct, kw_only=True):
 
 
 class MessageHistoryResponse(ApiResponse, kw_only=True):
-    """Versions of a message, oldest first. If there are older ones, `next_before` is present: pass
-    it as `before`."""
+    """Versions of a message, oldest first. If there are older versions, `next_before` is present:
+    send it as `before`."""
 
     message_history: list[MessageVersion]
     next_before: int | UnsetType = UNSET
@@ -263,7 +264,8 @@ async def get_history(
         Int | None, Doc("`next_before` from a response, to get older versions.")
     ] = None,
 ) -> MessageHistoryResponse:
-    """Get the versions of a message before it was edited or moved."""
+    """Get the versions of a message before it was edited or moved. If the organization shows only
+    moves, each version has the current content."""
     message = await readable_message(call.node, call.user, message_id)
     if message is None:
         raise NoSuchMessage
@@ -276,11 +278,27 @@ async def get_history(
     is_last = page.end >= len(edits)
     versions = versions[page.begin : None if is_last else page.end][::-1]
     if policy == "moves":
-        for version in versions:
-            version.content = version.rendered_content = UNSET
-            version.prev_content = version.prev_rendered_content = UNSET
+        versions = [_without_edit(version, message) for version in versions if _has_moved(version)]
     return MessageHistoryResponse(
         message_history=versions, next_before=UNSET if is_last else edits[page.end - 1].seq
+    )
+
+
+def _has_moved(version: MessageVersion) -> bool:
+    """Whether anything other than the content changed."""
+    return version.prev_content is UNSET or not (
+        version.prev_topic is UNSET and version.prev_stream is UNSET
+    )
+
+
+def _without_edit(version: MessageVersion, message: Message) -> MessageVersion:
+    """Return the version with the message's current content instead of its own."""
+    return msgspec.structs.replace(
+        version,
+        content=message.content,
+        rendered_content=message.rendered,
+        prev_content=UNSET,
+        prev_rendered_content=UNSET,
     )
 
 

@@ -103,7 +103,7 @@ class _MessageView(NamedTuple):
 
 
 class MessageSentProjection(Projection[MessageSent]):
-    """For recipients of the message, and queues that follow all public channels."""
+    """Shown to recipients of the message, and queues that follow all public channels."""
 
     of = MessageSent
     for_all_public = True
@@ -124,7 +124,7 @@ class MessageSentProjection(Projection[MessageSent]):
             return None
         message_id, flags = message.id, change.flags
         read_by = frozenset((message.sender_id, *change.readers))
-        # Each of these may see something else of the sender.
+        # These users may see something else of the sender.
         limited, gainers = state.memberships.limited_guests, state.contacts.gainers
         subscribers = state.subscriptions.of_channel[channel_id]
 

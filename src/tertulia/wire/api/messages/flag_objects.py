@@ -37,7 +37,7 @@ def encoded_flags(flags: Flag, is_read: bool, is_received: bool) -> bytes:
 
 
 def flags_on_arrival(state: State, user_id: int, sent: MessageSent) -> list[str]:
-    """Return the flags that a message arrives with, for its event."""
+    """Return the flags that a new message has, for its event."""
     message = sent.message
     relation = Relation(sent.flags.get(user_id, Flag(0)), user_id in sent.readers)
     flags, _, is_received = ReaderFlags(state, user_id).of(message, relation)

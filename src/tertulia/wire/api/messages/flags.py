@@ -15,7 +15,7 @@ from tertulia.model.errors import NoSuchMessage, Refused
 from tertulia.model.messages import Flag, Message
 from tertulia.model.users import User
 from tertulia.service.messages import flags as service
-from tertulia.service.messages.history import find_messages
+from tertulia.service.messages.history import MAX_PAGE, find_messages
 from tertulia.service.messages.reading import readable_message
 from tertulia.state.state import State
 from tertulia.store import message_marks
@@ -93,7 +93,7 @@ def _read(_: ProjectionContext, change: MessagesRead) -> FlagsEvent:
 
 
 class UpdateFlagsResponse(ApiResponse, kw_only=True):
-    """The messages that were sent, and channels whose messages stayed read since you aren't
+    """The processed messages, and the channels whose messages stayed read because you aren't
     subscribed."""
 
     messages: list[int]
@@ -130,7 +130,7 @@ async def _update(call: Call, ids: list[int], flag: str, *, add: bool) -> FlagUp
 
 
 class UpdateFlagsInNarrowResponse(ApiResponse, kw_only=True):
-    """The range of messages that were processed, and how many of them changed."""
+    """The range of messages that were processed, and the number of changed messages."""
 
     processed_count: int
     updated_count: int
@@ -160,14 +160,16 @@ async def update_flags_in_narrow(
     op: Annotated[Literal["add", "remove"], Alias("operation")],
     flag: str,
 ) -> UpdateFlagsInNarrowResponse:
-    """Add or remove a flag on a page of messages that match a narrow."""
+    """Add or remove a flag on a page of messages that match a narrow. A larger page than the server
+    processes at a time is shortened."""
     _check_settable(flag)
+    num_before = min(num_before, max(MAX_PAGE - num_after, MAX_PAGE // 2))
     page = GetMessages(
         anchor=anchor,
         anchor_date=anchor_date,
         include_anchor=include_anchor,
         num_before=num_before,
-        num_after=num_after,
+        num_after=min(num_after, MAX_PAGE - num_before),
         narrow=narrow,
     )
     matches = (await find_messages(call.node, call.user, page.query(), extras=False)).page
@@ -185,7 +187,7 @@ async def update_flags_in_narrow(
 
 
 class MarkAllAsReadResponse(ApiResponse, kw_only=True):
-    """Whether everything was marked. If false, send the request again."""
+    """Whether all messages were marked. If false, send the request again."""
 
     complete: bool
 
@@ -214,9 +216,9 @@ class ReadReceiptsResponse(ApiResponse, kw_only=True):
 
 
 async def get_read_receipts(call: Call, message_id: IntPath) -> ReadReceiptsResponse:
-    """List the users who have read a message. The list leaves out its sender, bots, deactivated
-    users, users who don't share read receipts, users you muted or who muted you, and users you
-    can't see."""
+    """List the users who have read a message. The list leaves out its sender, deactivated users,
+    users who don't share read receipts, users you muted or who muted you, and users you can't
+    see."""
     message = await readable_message(call.node, call.user, message_id)
     if message is None:
         raise NoSuchMessage
@@ -231,7 +233,7 @@ async def get_read_receipts(call: Call, message_id: IntPath) -> ReadReceiptsResp
 def _visible_readers(
     state: State, message: Message, viewer: User, holders: tuple[int, ...]
 ) -> list[int]:
-    """Return the people whose read state of the message the viewer may know."""
+    """Return the users whose read state of the message the viewer may see."""
     if message.channel_id is None:
         received = set(state.directs[message.direct_id].members)
     else:
@@ -242,7 +244,6 @@ def _visible_readers(
         user_id
         for user_id in sorted(received.union(holders) - apart - {message.sender_id})
         if state.users[user_id].is_active
-        and not state.users[user_id].is_bot
         and (settings := state.settings.get(user_id)) is not None
         and settings.send_read_receipts
         and permissions.sees_user(state, viewer, state.users[user_id])
@@ -252,7 +253,7 @@ def _visible_readers(
 PROJECTIONS: Final[Projections] = (
     to_owner(FlagsChanged, _flag_changed),
     to_owner(MessagesRead, _read),
-    unseen(ReadStateImported),  # Clients hear of no imported message.
+    unseen(ReadStateImported),  # Clients get no events about imported messages.
     projected(
         MessagesUnread,
         lambda _, __, viewer: viewer.registration.capabilities.empty_topic_name,

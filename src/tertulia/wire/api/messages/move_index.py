@@ -1,4 +1,4 @@
-"""An index of the messages that a move concerns, by user."""
+"""An index of the messages that a move affects, by user."""
 
 from collections import defaultdict
 from collections.abc import Hashable
@@ -36,9 +36,9 @@ class MoveIndex:
         self.people = BitMap()
         """The senders of the arrivals, and the people who reacted to them."""
         self._moved_on: dict[int, BitMap] = {}
-        """Messages that have moved to another channel since, by that channel."""
+        """Messages that have been moved on to another channel, by that channel."""
         self._gone = BitMap()
-        """Messages that were deleted since."""
+        """Messages that have been deleted since the move."""
         for channel_id, some in change.moved_on:
             if channel_id is None:
                 self._gone = BitMap.deserialize(some)
@@ -64,14 +64,15 @@ class MoveIndex:
                 self.flags_of[user_id].append((arrival.message_id, flag))
 
     def since(self, state: State, user: User) -> tuple[Places, ...]:
-        """Return which of the messages that have moved on the user can read, by channel."""
+        """Return the messages that the user can read among those that have been moved on, by
+        channel."""
         return tuple(
             places(ids, channel_access.readable_spans(state, user, state.channels[channel_id]))
             for channel_id, ids in self._moved_on.items()
         )
 
     def hidden(self, since: tuple[Places, ...]) -> BitMap:
-        """Return the messages that were deleted since, or moved on to a place where the user can't
+        """Return the messages that have been deleted, or moved on to a place where the user can't
         read them."""
         hidden = self._hidden.get(since)
         if hidden is None:
@@ -91,8 +92,8 @@ class MoveIndex:
 
     def arrivals(self, new: IdRanges | None, before: Spans, after: Spans) -> BitMap:
         """Return the arrivals for a user. `new` are the messages that were new to them at the time
-        (None: all that they can't read in the old channel now). `before` and `after` are what they
-        can read in the old and the new channel now."""
+        (None: all that they now can't read in the old channel). `before` and `after` are those that
+        they can now read in the old and the new channel."""
         ids = self.ids
         key = (new, () if new is not None else places(ids, before), places(ids, after))
         arrivals = self._arrivals.get(key)
@@ -119,10 +120,10 @@ class MoveIndex:
         """Return the messages that a user can no longer read, and those that they see moved.
 
         - `lost` and `new` are the messages that the user lost and gained access to at the time.
-        - `before` is what they can read in the old channel, and could at the time (None: the
-          channel is the same); `after` is what they can read in the new channel now.
-        - `stayed` is what they could read in the new channel since before the move.
-        - `since` is what they can read of the messages that moved on, as in `hidden`.
+        - `before` are the messages that they can read in the old channel, and could at the time
+          (None: the channel is the same). `after` are those that they can read in the new channel.
+        - `stayed` are the messages in the new channel that they could read since before the move.
+        - `since` are the messages that they can read among those that moved on, as in `hidden`.
 
         New messages aren't shown as moved. Messages that became hidden since are reported as lost
         here, unless `is_notified_later` by the entries about the new channel.
@@ -139,7 +140,7 @@ class MoveIndex:
             if places_before is not None:
                 known = ids_at(ids, ids, places_before)
                 gone = (gone | known) - moved
-                # They could read these in the old channel at the time, as they weren't new.
+                # They could read these in the old channel at the time, because they weren't new.
                 known = known | ids_at(ids, ids, places_stayed)
                 moved = (moved & known) - ids_of(new, ids)
             hidden = self.hidden(since)

@@ -22,6 +22,7 @@ from tertulia.model.ranges import (
 from tertulia.model.users import Role, User
 from tertulia.state.state import State
 from tertulia.store.message_details import MessageDetails
+from tertulia.wire.api.channels.events import first_message_events, first_messages_known
 from tertulia.wire.api.events import EncodedEvent, Event, encoded
 from tertulia.wire.api.messages.deletions import deletion_events
 from tertulia.wire.api.messages.edits import UpdateMessageEvent, flags_by_name
@@ -45,10 +46,10 @@ class _ArrivalsView(NamedTuple):
     flags: tuple[tuple[int, Flag], ...]
     """The viewer's other flags, by message."""
     unknown: tuple[int, ...]
-    """Senders and people who reacted whom the viewer can't see."""
+    """Senders, and people who reacted, that the viewer can't see."""
     role: Role
     own_id: int
-    """The viewer's ID if they're one of these people; otherwise 0."""
+    """The viewer's ID if they're one of the senders or people who reacted; otherwise 0."""
     form: MessageFormat
 
 
@@ -58,11 +59,13 @@ class _MoveView(NamedTuple):
     moved_ids: IdRanges
     """Messages that the viewer can read in the new place."""
     names_source: bool
-    """Whether the viewer may know the old channel's current name."""
+    """Whether the viewer may see the old channel's current name."""
     flags: tuple[str, ...]
     empty_topic_name: bool
     bulk: bool
     arrivals: _ArrivalsView | None
+    firsts: tuple[int, ...]
+    """Channels that the viewer knows and whose first message changed."""
 
 
 class MessagesMovedProjection(Projection[MessagesMoved]):
@@ -132,7 +135,8 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
                 since,
                 is_notified_later=user.id in state.subscriptions.of_channel[change.new_channel_id],
             )
-        if not lost and not moved_ids and arrivals is None:
+        firsts = first_messages_known(context, change.first_message_ids, viewer)
+        if not lost and not moved_ids and arrivals is None and not firsts:
             return None
         flags: tuple[str, ...] = ()
         if change.anchor_id in ids_of(moved_ids, moved.ids):
@@ -155,6 +159,7 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
             empty_topic_name=capabilities.empty_topic_name,
             bulk=bulk,
             arrivals=arrivals,
+            firsts=firsts,
         )
 
     def _left_reach(
@@ -175,6 +180,7 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
             empty_topic_name=capabilities.empty_topic_name,
             bulk=capabilities.bulk_message_deletion,
             arrivals=None,
+            firsts=first_messages_known(context, moved.change.first_message_ids, viewer),
         )
 
     def _arrivals_view(
@@ -240,6 +246,7 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
             moved = self._moved(change)
             yield from _arrival_events(context, moved, view.arrivals)
         yield from self._move_events(context, change, view)
+        yield from first_message_events(context.state, change.first_message_ids, view.firsts)
 
     def _move_events(
         self, context: ProjectionContext, change: MessagesMoved, view: _MoveView

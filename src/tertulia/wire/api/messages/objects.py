@@ -84,7 +84,7 @@ def subject_of(message: Message, *, empty_topic_name: bool) -> str:
 
 
 class MessageFormat(NamedTuple):
-    """What a client wants of message objects."""
+    """The format of message objects that a client wants."""
 
     apply_markdown: bool
     client_gravatar: bool
@@ -92,7 +92,7 @@ class MessageFormat(NamedTuple):
 
 
 class _Sender(NamedTuple):
-    """What viewers with the same access to a sender see of them."""
+    """The sender's fields, as viewers with the same access to the sender see them."""
 
     id: int
     address: str
@@ -130,8 +130,8 @@ def message_object(
     sees_address: bool,
     details: MessageDetails = NO_DETAILS,
 ) -> MessageObject:
-    """Return the message as viewers see it who can see its sender or not, and the sender's real
-    address or not. Without reactions."""
+    """Return the message without reactions, as seen by viewers who can see its sender or not, and
+    the sender's real address or not."""
     sender = _sender(
         state,
         message.sender_id,
@@ -228,7 +228,8 @@ class MessageObjects:
         )
 
     def _sees(self, user: User) -> bool:
-        """Spectators see the names of everyone who writes or reacts."""
+        """Whether the viewer can see the user. Spectators see the names of everyone who writes or
+        reacts."""
         viewer = self._viewer
         return viewer is None or permissions.sees_user(self._state, viewer, user)
 

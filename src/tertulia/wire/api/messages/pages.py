@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import channel_access, permissions
 from tertulia.domain.messages.narrow import NarrowTerm, needs_account
-from tertulia.model.errors import NoSuchMessage, NotAuthenticated
+from tertulia.model.errors import NoSuchMessage, NotAuthenticated, Refused
 from tertulia.model.messages import Message
 from tertulia.model.users import User, as_present
 from tertulia.service.messages.flags import ReaderFlags
@@ -43,9 +43,9 @@ from tertulia.wire.http.routing import ApiResponse, Call
 class EncodedMessages:
     """Messages as JSON for one viewer (None: a spectator), without flags and search matches.
 
-    Viewers of one role see the same of a message without reactions, widgets, or edits, except for
-    their own messages and for guests who can't see everyone. Such JSON is cached with the records
-    that it was made from, until one of them changes.
+    Viewers with the same role see the same JSON of a message without reactions, widgets, or edits,
+    except for their own messages and for guests who can't see everyone. Such JSON is cached, with
+    the records that it was made from, until one of them changes.
     """
 
     def __init__(
@@ -126,7 +126,13 @@ class GetMessages(Params, kw_only=True, frozen=True):
     allow_empty_topic_name: bool = False
 
     def query(self) -> MessageQuery:
-        from_unread = self.use_first_unread_anchor and self.message_ids is None
+        """Return the query. Raises Refused if both messages and a page are requested."""
+        from_unread = self.use_first_unread_anchor
+        paged = (self.anchor, self.anchor_date, self.num_before, self.num_after)
+        if self.message_ids is not None and (
+            from_unread or not self.include_anchor or any(given is not None for given in paged)
+        ):
+            raise Refused("'message_ids' can't be used with an anchor or a number of messages.")
         return MessageQuery(
             narrow=self.narrow,
             ids=self.message_ids,
@@ -188,7 +194,7 @@ async def _encoded(
         flags = _READ_FLAG
         if reader_flags is not None:
             flags = encoded_flags(*reader_flags.of(message, extras.relations[message.id]))
-        one = b'%b,"flags":%b' % (
+        fields = b'%b,"flags":%b' % (
             messages.of(message, extras.details.get(message.id, NO_DETAILS)),
             flags,
         )
@@ -196,18 +202,18 @@ async def _encoded(
             content = message.rendered if form.apply_markdown else message.content
             content = await highlighter.content(content, is_html=form.apply_markdown)
             subject = subject_of(message, empty_topic_name=form.empty_topic_name)
-            one = b'%b,"match_content":%b,"match_subject":%b' % (
-                one,
+            fields = b'%b,"match_content":%b,"match_subject":%b' % (
+                fields,
                 encode(content),
                 encode(await highlighter.topic(subject)),
             )
-        encoded.append(one + b"}")
+        encoded.append(fields + b"}")
     return encoded
 
 
 def _spectator_or_user(call: Call, params: GetMessages) -> User | None:
-    """Return the caller, or None for a spectator, who has to ask for public channels and can't use
-    operators about themselves."""
+    """Return the caller, or None for a spectator. Spectators must ask for public channels and can't
+    use operators about themselves."""
     if call.user_id is not None:
         return call.user
     if not any(
@@ -222,7 +228,7 @@ def _spectator_or_user(call: Call, params: GetMessages) -> User | None:
 
 
 class MessageResponse(ApiResponse, kw_only=True):
-    """A message. `raw_content` is the older form of its Markdown source."""
+    """A message. `raw_content` is the legacy form of its Markdown source."""
 
     raw_content: str
     message: MessageObject

@@ -66,7 +66,7 @@ _READS_OWN = frozenset(
         "android",
     }
 )
-"""Clients that people write with: their messages are marked as read by the sender."""
+"""The names of clients that people write with. Their own messages count as read."""
 
 
 class SendMessageResponse(ApiResponse, kw_only=True):
@@ -129,7 +129,7 @@ def sent_message(sent: Sent) -> SendMessageResponse:
 
 
 def counts_as_read(call: Call, asked: bool | None) -> bool:
-    """Whether the message is marked as read for the caller; `asked` if the request says so."""
+    """Whether the message counts as read for the caller. `asked` is the request's parameter."""
     return call.client.lower() in _READS_OWN if asked is None else asked
 
 

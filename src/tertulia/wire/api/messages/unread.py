@@ -21,10 +21,10 @@ from tertulia.wire.api.topics import display_topic
 from tertulia.wire.http.responses import Fragment, Fragments, JsonParts, array_items, encode
 
 MAX_UNREAD: Final = 50_000
-"""If there are more unread messages, only the newest are sent..."""
+"""The most unread messages that are sent: the newest."""
 _CUTS: Final = 50
-"""... and up to one part in this many fewer, so that a few new messages don't change where the
-first one is."""
+"""The list may be shorter by up to `MAX_UNREAD / _CUTS`, so that a few new messages don't change
+where it begins."""
 
 
 class UnreadDirect(Struct, kw_only=True):
@@ -106,8 +106,8 @@ def unread_messages(
     limit: int,
     empty_topic_name: bool,
 ) -> JsonParts:
-    """Return up to `limit` of the newest unread messages by conversation. What `earlier` steps
-    made by channel is used again and added to."""
+    """Return up to `limit` of the newest unread messages by conversation. JSON that `earlier` steps
+    made by channel is reused and added to."""
     unread = state.unread.of(state, reader.id)
     missing = len(unread.all) > limit
     first = _first_within(unread.all, limit) if missing else 0
@@ -208,13 +208,15 @@ def starred(context: SectionContext) -> dict[str, Any]:
 def recent_directs(context: SectionContext) -> dict[str, Any]:
     """The viewer's direct conversations, most recent first."""
     state, viewer = context.state, context.viewer
-    own = state.directs.of_user[viewer.id] if viewer is not None and viewer.reaches(None) else ()
+    direct_ids = (
+        state.directs.of_user[viewer.id] if viewer is not None and viewer.reaches(None) else ()
+    )
     conversations = [
         RecentConversation(
             max_message_id=conversation.last_message_id,
             user_ids=[user_id for user_id in conversation.members if user_id != viewer.id],
         )
-        for conversation in (state.directs[direct_id] for direct_id in own)
+        for conversation in (state.directs[direct_id] for direct_id in direct_ids)
         if viewer is not None and conversation.last_message_id
     ]
     conversations.sort(key=lambda conversation: -conversation.max_message_id)

@@ -18,7 +18,7 @@ from tertulia.wire.http.request_head import CSRF_COOKIE, PREFIX, SESSION_COOKIE
 from tertulia.wire.http.routing import Route
 
 _EVENT_MODULES: Final = (projections, transients)
-"""Loading these modules loads all subclasses of `Event`."""
+"""Importing these modules loads all subclasses of `Event`."""
 
 _CONVENTIONS: Final = """\
 Paths are relative to `/api/v1`. Send parameters in the query for GET requests, and otherwise as a
@@ -103,7 +103,7 @@ def _number(component: Json) -> None:
 
 def _event_types(base: type[Event]) -> Iterator[type[Event]]:
     for event in base.__subclasses__():
-        # A class without a declared tag has its name as the tag; it's only a base of others.
+        # A class without a declared tag has its name as the tag. It's only a base class.
         if _tag(event) != event.__name__:
             yield event
         yield from _event_types(event)

@@ -66,7 +66,7 @@ _DESCRIPTIONS: Final = {
     "user_group_id": "The ID of a user group.",
     "user_id": "The ID of a user.",
 }
-"""Descriptions of parameters that mean the same in every endpoint."""
+"""Descriptions of parameters that are the same in every endpoint."""
 
 _FILE: Final[Json] = {
     "required": True,
@@ -146,7 +146,7 @@ def inputs_of(routes: Sequence[Route], schemas: Schemas) -> dict[Parameter, Json
             parameter.description or _DESCRIPTIONS.get(parameter.name) or permission
         ):
             schema["description"] = description
-        # The default of a parameter with a custom reader may not be in the form that is sent.
+        # The default of a parameter with a custom reader may not be in the format that is sent.
         if parameter.schema is None and parameter.default not in (None, UNSET, ()):
             schema["default"] = msgspec.to_builtins(parameter.default)
         if parameter.aliases:
@@ -155,8 +155,8 @@ def inputs_of(routes: Sequence[Route], schemas: Schemas) -> dict[Parameter, Json
 
 
 def _as_text(schema: Json) -> Json:
-    """Return the schema without null: in text, `null` would be an ordinary word, so the parameter
-    is left out instead."""
+    """Return the schema without null. In plain text, `null` would be an ordinary word, so the
+    parameter is left out instead."""
     options = [value for value in schema.get("anyOf", ()) if value != {"type": "null"}]
     if len(options) != 1:
         return schema
@@ -188,7 +188,7 @@ def _form(parameters: Sequence[Parameter], inputs: dict[Parameter, Json]) -> Jso
 
 
 def _as_json(parameter: Parameter) -> bool:
-    """Whether the parameter is sent as JSON, like lists and objects."""
+    """Whether the parameter is sent as JSON, as lists and objects are."""
     if parameter.schema is not None:
         return parameter.schema.get("type") in {"array", "object"}
     return parameter.is_json
@@ -224,12 +224,12 @@ def _template(path: str) -> str:
 
 
 def _unique(route: Route) -> str:
-    """Return a name for an endpoint whose handler has several routes."""
+    """Return a unique name for an endpoint whose handler has several routes."""
     return re.sub(r"\W+", "_", f"{route.method.lower()}{_template(route.path)}").strip("_")
 
 
 _TAGS: Final = {"register": "events"}
-"""Tags that aren't the name of their module. Generated clients depend on tags."""
+"""Tags that differ from the name of their module. Generated clients depend on tags."""
 
 
 _NOUNS: Final = "tertulia.wire.api"

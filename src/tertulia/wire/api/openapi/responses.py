@@ -64,6 +64,7 @@ _ERROR_FIELDS: Final[Json] = {
     "var_name1": _with("REQUEST_CONFUSING_VAR", _STRING),
     "var_name2": _with("REQUEST_CONFUSING_VAR", _STRING),
     "allowed_methods": _list_of(_STRING),
+    "channel_name": _with("CHANNEL_ALREADY_EXISTS", _STRING),
     "stream": _with("STREAM_DOES_NOT_EXIST, if the request had a name", _STRING),
     "stream_id": _with("STREAM_DOES_NOT_EXIST, if the request had an ID", _INTEGER),
     "queue_id": _with("BAD_EVENT_QUEUE_ID", _STRING),
@@ -177,10 +178,14 @@ def _errors(route: Route) -> Iterator[tuple[str, str]]:
         yield "403", f"The access key isn't allowed to do this.{of_session}"
     if "{" in route.path:
         yield "404", "This path doesn't exist."
+    if route.creates_once:
+        yield "409", "It already exists."
     if route.method != "GET":
         yield "413", "The request is too large."
     guesses = " Also after too many failed attempts." if route.limits_guesses else ""
     yield "429", f"{_RATE_LIMITED}{guesses}"
+    if route.asks_bouncer:
+        yield "502", "The push bouncer can't be reached, or failed."
     yield "503", _UNAVAILABLE
 
 

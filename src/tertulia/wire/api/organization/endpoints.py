@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 from tertulia.domain import permissions
 from tertulia.domain.accounts import signup
 from tertulia.domain.groups.group_settings import REALM_SETTINGS
-from tertulia.domain.organization import realms, settings
+from tertulia.domain.organization import lifecycle, settings
 from tertulia.domain.organization.settings import FOR_EVER, OrganizationUpdate
 from tertulia.model.errors import Refused
 from tertulia.model.settings import DeclaredSetting, Permission
@@ -55,23 +55,23 @@ _READ_AS: Final[Mapping[str, Any]] = {
     "jitsi_server_url": CALL_SERVER,
     "message_retention_days": LIMIT,
 }
-"""Readers of settings whose type doesn't determine how they're sent."""
+"""Readers of settings that are sent in another way than their type says."""
 
 
-def _parameter(name: str, one: DeclaredSetting) -> Any:
+def _parameter(name: str, setting: DeclaredSetting) -> Any:
     """Return the type of the parameter for a setting."""
-    about = Doc(one.description or None)
-    if isinstance(one.setting, Permission):
+    about = Doc(setting.description or None)
+    if isinstance(setting.setting, Permission):
         return Annotated[GivenChange, about]
-    if reads := _READ_AS.get(name) or (LIMIT if one.is_nullable else None):
+    if reads := _READ_AS.get(name) or (LIMIT if setting.is_nullable else None):
         return Annotated[Any, reads, about]
-    return Annotated[Int if one.type is int else one.type, about]
+    return Annotated[Int if setting.type is int else setting.type, about]
 
 
 _CHANGEABLE: Final = {
-    field: _parameter(field, one)
-    for field, one in api_settings().items()
-    if not one.setting.read_only
+    field: _parameter(field, setting)
+    for field, setting in api_settings().items()
+    if not setting.setting.read_only
 }
 
 
@@ -90,11 +90,11 @@ class UpdateRealm(Params, kw_only=True, frozen=True):
 
 
 async def update_realm(call: Call, params: UpdateRealm) -> None:
-    """Change the organization's settings. Administrators only. Either all changes are made or
-    none."""
+    """Change the organization's settings. Requires an administrator. If one change isn't allowed,
+    none are made."""
     guarded = ("authentication_methods", *map(wire_name, settings.FOR_OWNERS))
     if any(getattr(params, name, UNSET) is not UNSET for name in guarded):
-        # They decide who can join, and how people sign in.
+        # These settings decide who can join, and how people sign in.
         sign_in.require_confirmed(call)
     await change_realm(call, params)
 
@@ -125,7 +125,7 @@ async def change_realm(call: Caller, params: UpdateRealm) -> None:
 
 def _password_sign_in(call: Caller, methods: dict[str, bool]) -> bool:
     """Return whether to allow password sign-in. Refuses unknown methods, turning off a method that
-    the server's operator has enabled, and turning off the last one."""
+    the server's operator has enabled, and turning off the last method."""
     realm, by_server = call.state.realm, server_methods(call.node.config)
     known = authentication_methods(realm, by_server)
     for name, enabled in methods.items():
@@ -142,8 +142,8 @@ def _password_sign_in(call: Caller, methods: dict[str, bool]) -> bool:
 
 
 async def update_default_settings(call: Call, params: SettingParams) -> None:
-    """Change the default settings of new users. Administrators only. Their default language is a
-    setting of the organization."""
+    """Change the default settings of new users. Requires an administrator. Their default language
+    is a setting of the organization."""
     sent = settings_sent(params)
     if sent.pop("default_language", None) is not None:
         call.ignored.append("default_language")
@@ -157,7 +157,8 @@ class WelcomePreviewResponse(ApiResponse, kw_only=True):
 
 
 async def preview_welcome(call: Call, welcome_message_custom_text: str) -> WelcomePreviewResponse:
-    """Send yourself a preview of the Welcome Bot's message with this text. Administrators only."""
+    """Send yourself a preview of the Welcome Bot's message with this text. Requires an
+    administrator."""
     text = welcome_message_custom_text
     await call.prepare(text)
     return WelcomePreviewResponse(
@@ -171,8 +172,8 @@ async def deactivate_realm(
         Int | None, Doc("Must be null: this server keeps the data.")
     ] = None,
 ) -> None:
-    """Deactivate the organization. Owners only. Nobody can use it until the server's operator runs
-    `tertulia reactivate`."""
+    """Deactivate the organization. Requires an owner. Nobody can use it until the server's operator
+    runs `tertulia reactivate`."""
     permissions.require_owner(call.state, call.user)
     sign_in.require_confirmed(call)
     if deletion_delay_days is not None:
@@ -180,4 +181,4 @@ async def deactivate_realm(
             "Organizations can't be deleted here. Ask the server's operator, who can delete the"
             " database."
         )
-    await call.submit(realms.deactivate)
+    await call.submit(lifecycle.deactivate)

@@ -73,7 +73,7 @@ class _View(NamedTuple):
     """Accounts that a guest lost access to; only in changes written by version 0.1.0."""
     gained: tuple[tuple[int, AccountView], ...] = ()
     extended: bool = False
-    """Whether the client supports settings that only Tertulia has."""
+    """Whether the client supports Tertulia's own settings."""
 
 
 def _changed_view(

@@ -27,13 +27,13 @@ WIRE_NAMES: Final[Mapping[str, str]] = {
     "signup_announcements_channel_id": "signup_announcements_stream_id",
     "updates_announcements_channel_id": "zulip_update_announcements_stream_id",
 }
-"""Fields with another name in the API (without `realm_`)."""
+"""Fields whose name in the API (without `realm_`) differs."""
 
 PICTURES: Final = ("icon", "logo", "night_logo")
-"""Fields that the API has as a URL and a source."""
+"""Fields that the API returns as a URL and a source."""
 
 SIGN_IN_SETTING: Final = "password_sign_in"
-"""The setting that the API has as one of the `authentication_methods`."""
+"""The setting that the API returns as one of the `authentication_methods`."""
 
 
 @cache
@@ -44,7 +44,7 @@ def api_settings() -> Mapping[str, DeclaredSetting]:
 
 
 def wire_name(field: str) -> str:
-    """Return the API's name of a field, without `realm_`."""
+    """Return a field's name in the API, without `realm_`."""
     return WIRE_NAMES.get(field, field)
 
 
@@ -78,7 +78,10 @@ _CREATE_POLICY: Final = {
     SystemGroup.ADMINISTRATORS: 2,
     SystemGroup.FULL_MEMBERS: 3,
     SystemGroup.MODERATORS: 4,
-    SystemGroup.EVERYONE: 5,
+}
+_CREATE_WEB_PUBLIC_POLICY: Final = {
+    SystemGroup.ADMINISTRATORS: 2,
+    SystemGroup.MODERATORS: 4,
     SystemGroup.NOBODY: 6,
     SystemGroup.OWNERS: 7,
 }
@@ -94,8 +97,8 @@ _WILDCARD_POLICY: Final = {
 
 
 def _policy(numbers: Mapping[SystemGroup, int], custom: int) -> Callable[[GroupSetting], int]:
-    """Convert a permission to a legacy number. Custom groups have no number: they get the most
-    permissive one, and the server enforces the permission."""
+    """Convert a permission to a legacy number. Other groups get the most permissive one, and the
+    server enforces the permission."""
 
     def number(setting: GroupSetting) -> int:
         if isinstance(setting, int) and setting in numbers:
@@ -117,15 +120,15 @@ _LEGACY: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
     "create_public_stream_policy": ("can_create_public_channel_group", _policy(_CREATE_POLICY, 1)),
     "create_web_public_stream_policy": (
         "can_create_web_public_channel_group",
-        _policy(_CREATE_POLICY, 4),
+        _policy(_CREATE_WEB_PUBLIC_POLICY, 4),
     ),
     "wildcard_mention_policy": ("can_mention_many_users_group", _policy(_WILDCARD_POLICY, 1)),
 }
-"""Legacy settings: the field that replaced each, and how its value follows."""
+"""Legacy settings: the field that replaced each, and the function that converts its value."""
 
 
 def legacy_settings(realm: Realm, fields: Collection[str] | None = None) -> dict[str, Any]:
-    """Return the legacy settings (without `realm_`) that follow from the fields (None: all)."""
+    """Return the legacy settings (without `realm_`) for these fields (None: all)."""
     return {
         name: convert(getattr(realm, field))
         for name, (field, convert) in _LEGACY.items()
@@ -180,20 +183,21 @@ def server_methods(config: Config) -> tuple[str, ...]:
 
 
 def authentication_methods(realm: Realm, by_server: Iterable[str]) -> dict[str, dict[str, bool]]:
-    """Return how people can sign in: by password, and as the server's operator has set up."""
+    """Return the sign-in methods and whether they're enabled: password, and those that the server's
+    operator has configured."""
     methods = {"Email": {"enabled": realm.password_sign_in, "available": True}}
     return methods | {name: {"enabled": True, "available": True} for name in by_server}
 
 
 REALM_DEFAULT: Final = "realm_default"
-"""The word for the default."""
+"""The word that clients send for the default."""
 UNLIMITED: Final = "unlimited"
 OptionalLimit = int | Literal["realm_default", "unlimited"]
 
 
 def optional_limit(unit: str, unlimited: int, most: int = SAFE_INTEGER - 1) -> Reads:
-    """Read a positive number of `unit`, `realm_default` as None, or `unlimited` as the number that
-    means it in the domain. The domain refuses numbers above `most`."""
+    """Return a reader for a positive number of `unit`, `realm_default` (None), or `unlimited` (the
+    number for it in the domain). The domain refuses numbers above `most`."""
 
     def read(text: str) -> int | None:
         word = text.strip('"')
@@ -213,7 +217,7 @@ def optional_limit(unit: str, unlimited: int, most: int = SAFE_INTEGER - 1) -> R
 
 
 def limit_json(limit: int | None, unlimited: int) -> OptionalLimit:
-    """Return a limit as the API has it: the reverse of `own_limit`."""
+    """Return a limit in the API's format, the reverse of `optional_limit`."""
     if limit is None:
         return "realm_default"
     return "unlimited" if limit == unlimited else limit

@@ -40,7 +40,7 @@ GIF_RATINGS: Final = {
     "disabled": {"id": 0, "name": "GIF integration disabled"},
     "g": {"id": 2, "name": "Rated G (general audience)"},
     "pg": {"id": 3, "name": "Rated PG (parental guidance)"},
-    "pg13": {"id": 4, "name": "Rated PG-13 (parental guidance - under 13)"},
+    "pg-13": {"id": 4, "name": "Rated PG-13 (parental guidance - under 13)"},
     "r": {"id": 5, "name": "Rated R (restricted)"},
 }
 
@@ -90,7 +90,7 @@ def _organization(context: SectionContext, realm: Realm) -> dict[str, Any]:
         "realm_empty_topic_display_name": names.EMPTY_TOPIC_NAME,
         "realm_owner_full_content_access": False,
         "realm_plan_type": 1,
-        "realm_push_notifications_enabled": False,
+        "realm_push_notifications_enabled": bool(context.node.config.push_bouncer_url),
         "realm_push_notifications_enabled_end_timestamp": None,
         "realm_upload_quota_mib": context.node.config.upload_quota_mib or None,
         "realm_uri": context.url,
@@ -151,7 +151,7 @@ def _server(context: SectionContext, config: Config) -> dict[str, Any]:
 
 
 def extensions(context: SectionContext) -> dict[str, Any]:
-    """What only Tertulia has, for clients that support it."""
+    """Tertulia's own fields, for clients that support them."""
     if not context.registration.capabilities.server_extensions or context.viewer is None:
         return {}
     return {"realm_banners": banner_objects(context.state), **realm_extensions(context.state.realm)}

@@ -1,4 +1,4 @@
-"""The `realm_user` events."""
+"""Events of changes to accounts (`realm_user`)."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from tertulia.domain import permissions
+from tertulia.domain.accounts.avatars import full_avatar_url
 from tertulia.model.users import AddressVisibility, User
 from tertulia.state.state import State
 from tertulia.wire.api.events import Event
@@ -17,7 +18,6 @@ from tertulia.wire.api.users.objects import (
     UserObject,
     api_email,
     avatar_url,
-    full_avatar_url,
     shared_user_object,
     unknown_user,
 )
@@ -98,6 +98,13 @@ class PersonJoined(Struct, kw_only=True):
     date_joined: str
 
 
+class PersonStub(Struct, kw_only=True):
+    """The account is no longer a placeholder: its owner signed in."""
+
+    user_id: int
+    is_imported_stub: bool
+
+
 class PersonBotOwner(Struct, kw_only=True):
     """A new owner of the bot."""
 
@@ -127,6 +134,7 @@ AnyPerson = (
     | PersonTimezone
     | PersonAvatar
     | PersonJoined
+    | PersonStub
     | PersonBotOwner
     | PersonActivity
     | PersonDeleted
@@ -134,7 +142,7 @@ AnyPerson = (
 
 
 class UserUpdateEvent(Event, kw_only=True, tag="realm_user"):
-    """Something about an account changed."""
+    """An account's properties changed."""
 
     op: str = "update"
     person: AnyPerson
@@ -148,7 +156,7 @@ class AccountView(NamedTuple):
 
 
 def account_view(context: ProjectionContext, user: User, viewer: Viewer) -> AccountView | None:
-    """Return how the queue presents the account, or None if the viewer can't see it."""
+    """Return the account as the queue presents it, or None if the viewer can't see it."""
     state = context.state
     if not sees_user(context, viewer.user, user):
         return None
@@ -158,7 +166,7 @@ def account_view(context: ProjectionContext, user: User, viewer: Viewer) -> Acco
 
 
 def wants_stand_ins(viewer: Viewer) -> bool:
-    """Whether the client needs stand-ins for accounts that the viewer can't see."""
+    """Whether the client needs placeholders for accounts that the viewer can't see."""
     return not viewer.registration.capabilities.user_list_incomplete
 
 
@@ -192,10 +200,10 @@ def removed(user_id: int) -> UserRemoveEvent:
 
 
 def unknown(context: ProjectionContext, user_id: int) -> UserAddEvent:
-    """Return a stand-in for an account that the viewer can't see."""
+    """Return the event with a placeholder for an account that the viewer can't see."""
     user, joined_at = context.state.users[user_id], context.state.realm.created_at
     person = unknown_user(user, context.host, joined_at=joined_at)
-    person.is_active = user.is_active
+    person.is_active = True  # Clients that need placeholders expect this field.
     return UserAddEvent(person=person)
 
 

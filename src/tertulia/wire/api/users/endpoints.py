@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import permissions
 from tertulia.domain.accounts import access_keys, deactivation, users
+from tertulia.domain.accounts.avatars import full_avatar_url
 from tertulia.domain.messages.deleting import DeletionScope
 from tertulia.model.errors import NotPermitted, Refused
 from tertulia.model.users import Role, User
@@ -22,7 +23,6 @@ from tertulia.wire.api.users.objects import (
     UserObject,
     api_email,
     date_joined,
-    full_avatar_url,
     user_object,
 )
 from tertulia.wire.http import sign_in
@@ -46,12 +46,13 @@ class UsersResponse(ApiResponse, kw_only=True):
 
     members: list[UserObject]
     next_after: int | UnsetType | None = UNSET
-    """Present if `limit` was sent: where the next page begins, or null on the last page."""
+    """Present if `limit` was sent: the value of `after` for the next page, or null on the last
+    page."""
 
 
 class _Page(NamedTuple):
     first: Sequence[int]
-    """The remaining IDs of a range that the page begins in the middle of."""
+    """The remaining IDs of a range, if the page begins in the middle of it."""
     ranges: list[ShardRange[AccountVisibility]]
     next_after: int | None
     """The last ID of the page, or None on the last page."""
@@ -96,7 +97,7 @@ def _encoded_page(call: Call, form: UserFormat, after: int, limit: int | None) -
 
 
 def _listed(call: Call, form: UserFormat, user_ids: Iterable[int]) -> list[UserObject]:
-    """Return those of the accounts that the caller can see."""
+    """Return the accounts that the caller can see."""
     state, viewer = call.state, None if call.user_id is None else call.user
     host = call.node.config.address_host
     return [
@@ -125,9 +126,9 @@ async def get_users(
         raise Refused("'after' and 'limit' can't be combined with 'user_ids'.")
     form = UserFormat(client_gravatar, include_custom_profile_fields)
     if call.reach is not None:
-        reached = [user.id for user in access_keys.people_reached(call.state, call.user)]
+        reached = [user.id for user in access_keys.visible_users(call.state, call.user)]
         wanted = reached if user_ids is None else sorted(set(user_ids).intersection(reached))
-        members = _listed(call, form, [one for one in wanted if one > after])
+        members = _listed(call, form, [user_id for user_id in wanted if user_id > after])
         return UsersResponse(members=members, next_after=UNSET if limit is None else None)
     if user_ids is None:
         fragments = call.node.fragments
@@ -150,6 +151,7 @@ class OwnUserResponse(ApiResponse, kw_only=True):
     is_admin: bool
     is_guest: bool
     is_bot: bool
+    is_imported_stub: bool
     role: int
     timezone: str
     avatar_url: str
@@ -172,6 +174,7 @@ async def get_own_user(call: Call) -> OwnUserResponse:
         is_admin=user.is_administrator,
         is_guest=user.is_guest,
         is_bot=user.is_bot,
+        is_imported_stub=user.is_placeholder,
         role=user.role.value,
         timezone=user.timezone,
         avatar_url=full_avatar_url(user, sees_address=True),
@@ -200,7 +203,7 @@ async def get_user(
 async def get_user_by_email(
     call: Call,
     email: Annotated[
-        TextPath, Doc("The real address, if you can see it, or the stand-in address.")
+        TextPath, Doc("The real address, if you can see it, or the placeholder address.")
     ],
     client_gravatar: _ClientGravatar = True,
     include_custom_profile_fields: _IncludeProfile = False,
@@ -263,12 +266,12 @@ class UpdateUserByEmail(_UserChanges, kw_only=True, frozen=True):
 
 
 async def update_user(call: Call, params: UpdateUser) -> None:
-    """Change another user's account. Administrators only."""
+    """Change another user's account. Requires an administrator."""
     await _update(call, params.user_id, params)
 
 
 async def update_user_by_email(call: Call, params: UpdateUserByEmail) -> None:
-    """Change another user's account, found by email address. Administrators only."""
+    """Change another user's account, found by its email address. Requires an administrator."""
     user = permissions.visible_user(call.state, call.user, _id_of(call, params.email))
     await _update(call, user.id, params)
 
@@ -291,8 +294,8 @@ async def _update(call: Call, user_id: int, params: _UserChanges) -> None:
 
 
 class DeactivationActions(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """What to delete when an account is deactivated: its profile with name and address, and
-    messages and files (a Tertulia extension) of it and its bots."""
+    """What to delete when an account is deactivated: its profile with name and address, and its
+    messages and files (a Tertulia extension), including those of its bots."""
 
     delete_profile: bool = False
     delete_public_channel_messages: bool = False
@@ -308,10 +311,10 @@ class DeactivateUserResponse(ApiResponse, kw_only=True):
     """Whether everything was deleted."""
 
     complete: bool | UnsetType = UNSET
-    """Present if messages are to be deleted. If false, some are left: the server continues after a
+    """Present if messages are deleted. If false, some are left: the server continues after a
     minute, or when you send the request again. The profile is deleted last."""
     deleted_messages: int | UnsetType = UNSET
-    """Present if `complete` is false: how many messages are deleted so far."""
+    """The number of messages deleted so far. Present if `complete` is false."""
 
 
 async def deactivate_user(

@@ -27,7 +27,13 @@ from tertulia.wire.api.groups.events import (
     named_in_sight,
 )
 from tertulia.wire.api.projection import ProjectionContext, Projections, Viewer, projected
-from tertulia.wire.api.settings import LegacyEvents, legacy_events, own_setting_events
+from tertulia.wire.api.settings import (
+    ExportConsentEvent,
+    LegacyEvents,
+    export_consent,
+    legacy_events,
+    own_setting_events,
+)
 from tertulia.wire.api.users import account_events
 from tertulia.wire.api.users.account_events import (
     AccountView,
@@ -37,6 +43,7 @@ from tertulia.wire.api.users.account_events import (
     PersonFullName,
     PersonJoined,
     PersonRole,
+    PersonStub,
     PersonTimezone,
     UserUpdateEvent,
     account_view,
@@ -51,6 +58,7 @@ class _CreatedView(NamedTuple):
     account: AccountView | None
     stand_ins: bool
     bot: BotObject | None
+    consent: bool | None
 
 
 def _created_view(
@@ -63,7 +71,12 @@ def _created_view(
     if administers_bot(state, viewer.user, user):
         was = account_events.as_it_was(state, change.user)
         bot = bot_object(state, viewer.user, was, context.unsealed)
-    return _CreatedView(account_view(context, user, viewer), wants_stand_ins(viewer), bot)
+    return _CreatedView(
+        account_view(context, user, viewer),
+        wants_stand_ins(viewer),
+        bot,
+        export_consent(context, user, viewer) if change.user.is_active else None,
+    )
 
 
 def _created(context: ProjectionContext, change: UserCreated, view: Any) -> Iterable[Event]:
@@ -72,10 +85,16 @@ def _created(context: ProjectionContext, change: UserCreated, view: Any) -> Iter
         yield account_events.added(context, user, view.account)
     elif view.stand_ins:
         yield account_events.unknown(context, change.user.id)
-    if change.user.is_active:  # Imported accounts may not be.
-        yield from members_added(change.group_ids, change.user.id)  # Everyone sees all members.
+    if change.user.is_active:  # Imported accounts may be inactive.
+        yield from members_added(change.group_ids, change.user.id)  # Everyone can see all members.
     if view.bot is not None:
         yield BotAddEvent(bot=view.bot)
+    yield from _consent_events(change.user.id, view.consent)
+
+
+def _consent_events(user_id: int, consent: bool | None) -> Iterable[Event]:
+    if consent is not None:
+        yield ExportConsentEvent(user_id=user_id, consented=consent)
 
 
 class _ChangedView(NamedTuple):
@@ -84,7 +103,7 @@ class _ChangedView(NamedTuple):
     bot: BotView | None
     own: OwnView | None
     legacy: LegacyEvents | None
-    """For the account's owner, if the time zone changed: it's also a setting."""
+    """Only for the account's owner, if the time zone changed: it's also a setting."""
 
 
 def _changed_view(context: ProjectionContext, change: UserChanged, viewer: Viewer) -> Hashable:
@@ -131,6 +150,9 @@ def _account_changed(
             yield account_events.email(context, user)
     if "joined_at" in values:
         yield UserUpdateEvent(person=PersonJoined(user_id=user.id, date_joined=date_joined(user)))
+    if "is_placeholder" in values:
+        stub = PersonStub(user_id=user.id, is_imported_stub=user.is_placeholder)
+        yield UserUpdateEvent(person=stub)
     if "timezone" in values:
         address = api_email(state, user, context.host)
         zone = PersonTimezone(user_id=user.id, email=address, timezone=user.timezone)
@@ -159,26 +181,28 @@ class _ActivityView(NamedTuple):
     channel_ids: tuple[int, ...]
     group_ids: tuple[int, ...]
     named: Named
+    consent: bool | None
 
 
 def _activity_view(
     context: ProjectionContext, change: UserDeactivated | UserReactivated, viewer: Viewer
 ) -> _ActivityView:
     state = context.state
+    user = state.users[change.user_id]
     return _ActivityView(
-        sees=wants_stand_ins(viewer)
-        or sees_user(context, viewer.user, state.users[change.user_id]),
+        sees=sees_user(context, viewer.user, user),
         channel_ids=_lists_seen(context, change, viewer),
         group_ids=groups_known(change.group_ids, change.deactivated_groups, viewer),
         named=named_in_sight(context, change.named, change.deactivated_groups, viewer),
+        consent=export_consent(context, user, viewer),
     )
 
 
 def _lists_seen(
     context: ProjectionContext, change: UserDeactivated | UserReactivated, viewer: Viewer
 ) -> tuple[int, ...]:
-    """Return the channels whose subscribers the viewer can see; none for the account itself, since
-    these are events about other subscribers."""
+    """Return the channels whose subscribers the viewer can see; empty for the account itself, since
+    these events are about other subscribers."""
     if viewer.user.id == change.user_id:
         return ()
     state, user = context.state, viewer.user
@@ -208,6 +232,7 @@ def _reactivated(context: ProjectionContext, change: UserReactivated, view: Any)
     yield from holders_changed(context, view.named)
     if view.channel_ids:
         yield PeerAddEvent(stream_ids=list(view.channel_ids), user_ids=[user_id])
+    yield from _consent_events(user_id, view.consent)
 
 
 PROJECTIONS: Final[Projections] = (

@@ -21,14 +21,13 @@ class _VisibilityView(NamedTuple):
     lost: FrozenBitMap
     gained: FrozenBitMap
     role: Role
-    """The viewer's role, which decides about addresses."""
+    """The viewer's role, which decides which addresses they see."""
     client_gravatar: bool
     stand_ins: bool
 
 
 class _SharedEvents:
-    """The encoded events of one change, made once for all viewers who gain or lose the same
-    account.
+    """The encoded events of one change, shared by all viewers who gain or lose the same account.
 
     Every account has its own range of event IDs, so a viewer's events have the same IDs even if
     access has changed again.
@@ -51,8 +50,8 @@ def _by_viewer(changed: Iterable[UserVisibility]) -> dict[int, BitMap]:
 
 
 class UserVisibilityChangedProjection(Projection[UserVisibilityChanged]):
-    """For guests, the accounts that they gained and lost. A gained one is sent if it's still
-    visible."""
+    """Shows guests the accounts that they gained and lost. A gained account is sent only if it's
+    still visible."""
 
     of = UserVisibilityChanged
 
@@ -113,7 +112,7 @@ class UserVisibilityChangedProjection(Projection[UserVisibilityChanged]):
     def _of_one(
         self, context: ProjectionContext, user_id: int, view: _VisibilityView
     ) -> Iterable[Event]:
-        """Return one or two events."""
+        """Return the events for one account: one or two."""
         state = context.state
         if user_id in view.lost:
             yield account_events.removed(user_id)

@@ -1,8 +1,5 @@
 """Accounts as JSON objects."""
 
-import hashlib
-import re
-import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from enum import Enum
@@ -12,16 +9,12 @@ from typing import Final, NamedTuple
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import permissions
+from tertulia.domain.accounts.avatars import full_avatar_url
 from tertulia.model.users import AddressVisibility, Role, User
 from tertulia.state.state import State
 from tertulia.wire.api.profiles import ProfileValueObject, profile_data
 from tertulia.wire.api.shard_ranges import ShardRange, shard_ranges
 from tertulia.wire.http.responses import Fragments, Part, array_items
-
-AVATARS_PATH: Final = "/user_avatars/1"
-"""The path of uploaded pictures."""
-DRAWN_PATH: Final = "/user_avatars/1/drawn"
-"""The path of generated pictures, for accounts without an uploaded one."""
 
 
 class UserObject(Struct, kw_only=True):
@@ -51,7 +44,7 @@ class UserObject(Struct, kw_only=True):
 
 def api_email(state: State, user: User, host: str, *, sees_address: bool = True) -> str:
     """Return the address that the API uses for the account: the real one if everyone may see it,
-    otherwise a stand-in. For spectators, `sees_address` is false even if everyone may see it."""
+    otherwise a placeholder. For spectators, `sees_address` is false even if everyone may see it."""
     is_open = permissions.address_visibility(state, user) is AddressVisibility.EVERYONE
     if user.is_bot or (is_open and sees_address):
         return user.address
@@ -59,12 +52,12 @@ def api_email(state: State, user: User, host: str, *, sees_address: bool = True)
 
 
 def stand_in(user: User, host: str) -> str:
-    """Return the address that replaces a hidden one. It doesn't receive email."""
+    """Return the placeholder for a hidden address. It doesn't receive email."""
     return f"user{user.id}@{host}"
 
 
 def presence_email(state: State, viewer: User, user: User, host: str) -> str:
-    """Return the address for the legacy presence format: a stand-in for people whom the viewer
+    """Return the address in the legacy presence format: a placeholder for people that the viewer
     can't see."""
     seen = permissions.sees_user(state, viewer, user)
     return api_email(state, user, host, sees_address=seen)
@@ -77,40 +70,6 @@ def avatar_url(user: User, *, gravatar_by_client: bool, sees_address: bool) -> s
     return full_avatar_url(user, sees_address=sees_address)
 
 
-def full_avatar_url(user: User, *, sees_address: bool, medium: bool = False) -> str:
-    """Return the URL of the picture, in the usual size or in the medium one of 500 pixels.
-
-    A Gravatar URL contains a hash of the email address, which allows guessing it, so viewers who
-    can't see the address get the generated picture.
-    """
-    version = f"version={user.avatar_version}"
-    end = f"{'-medium' if medium else ''}.png?{version}"
-    match user.avatar_source:
-        case "U":
-            return f"{AVATARS_PATH}/{user.avatar_file}{end}"
-        case "G" if sees_address:
-            digest = hashlib.sha256(user.address.strip().lower().encode()).hexdigest()
-            size = "&s=500" if medium else ""
-            return f"https://secure.gravatar.com/avatar/{digest}?d=identicon{size}&{version}"
-        case _:
-            return generated_avatar_url(user, end)
-
-
-def generated_avatar_url(user: User, end: str = ".png") -> str:
-    """Return the URL of the generated picture, even if the account has another one."""
-    letters = initials(user.full_name)
-    return f"{DRAWN_PATH}/{user.id}{letters and '-'}{letters}{end}"
-
-
-def initials(full_name: str) -> str:
-    """Return the first letters of the first and last name, or an empty string unless they're in A
-    to Z or digits."""
-    words = full_name.split()
-    ends = [words[0], words[-1]] if len(words) > 1 else words
-    letters = "".join(unicodedata.normalize("NFKD", word)[0].upper() for word in ends)
-    return letters if re.fullmatch(r"[A-Z0-9]{1,2}", letters) else ""
-
-
 def date_joined(user: User, *, by_day: bool = False) -> str:
     """Return the date in ISO 8601 to the minute, or only the day for spectators."""
     joined = datetime.fromtimestamp(user.joined_at, UTC)
@@ -118,7 +77,7 @@ def date_joined(user: User, *, by_day: bool = False) -> str:
 
 
 class UserFormat(NamedTuple):
-    """What a client wants of user objects."""
+    """The format of user objects that a client wants."""
 
     client_gravatar: bool = False
     """Leave out the URL of a Gravatar that the client can compute from the address."""
@@ -147,7 +106,7 @@ def shared_user_object(
     sees_address: bool,
     by_day: bool = False,
 ) -> UserObject:
-    """Return the account as everyone with or without access to its address sees it; `by_day` for
+    """Return the account as seen by everyone with or without access to its address. `by_day` is for
     spectators."""
     return UserObject(
         user_id=user.id,
@@ -183,14 +142,14 @@ def _profile(state: State, user: User, *, shown: bool) -> dict[str, ProfileValue
 
 
 UNKNOWN_NAME: Final = "Unknown user"
-"""The name of a stand-in for an account that the viewer can't see."""
+"""The name of a placeholder for an account that the viewer can't see."""
 UNKNOWN_AVATAR: Final = "/static/person.svg"
-"""The picture of a stand-in."""
+"""The picture of a placeholder."""
 
 
 def unknown_user(user: User, host: str, *, joined_at: int) -> UserObject:
-    """Return a stand-in for an account that the viewer can't see, for clients that need one. It
-    tells only that the ID exists. `joined_at` is the same for all."""
+    """Return a placeholder for an account that the viewer can't see, for clients that need one. It
+    reveals only that the ID exists. `joined_at` is the same for all."""
     return UserObject(
         user_id=user.id,
         delivery_email=None,
@@ -237,7 +196,7 @@ def everybody(user: User) -> bool:
 
 
 def by_visibility(state: State, viewer: User | None) -> list[ShardRange[AccountVisibility]]:
-    """Return all accounts by how much of them the viewer sees."""
+    """The parts of an account that a viewer sees."""
     usual = AccountVisibility.USUAL
     others: dict[int, AccountVisibility] = {}
     if viewer is not None:
@@ -263,7 +222,7 @@ def encoded_users(
     with_stand_ins: bool = False,
 ) -> Iterator[Part]:
     """Return the accounts for which `which` is true, as parts for `json_array`. Accounts that the
-    viewer can't see are left out, or replaced with stand-ins."""
+    viewer can't see are left out or, `with_stand_ins`, all of them are replaced by placeholders."""
     role = None if viewer is None else permissions.role_of(state, viewer)
     joined_at = state.realm.created_at
 
@@ -285,7 +244,8 @@ def encoded_users(
 
     def unknown(user_ids: Iterable[int]) -> bytes:
         return array_items(
-            unknown_user(user, host, joined_at=joined_at) for user in selected(user_ids)
+            unknown_user(user, host, joined_at=joined_at)
+            for user in filter(everybody, map(state.users.__getitem__, user_ids))
         )
 
     for item in ranges:

@@ -1,4 +1,4 @@
-"""What users gain and lose access to when their role changes."""
+"""Data that users gain or lose access to when their role changes."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -32,7 +32,7 @@ from tertulia.wire.api.users.account_events import AccountView, account_view
 
 
 class OwnView(NamedTuple):
-    """What the user with the new role gained and lost access to."""
+    """The data that the user with the new role gained or lost access to."""
 
     addresses: tuple[tuple[int, AccountView], ...]
     bots_lost: tuple[int, ...]
@@ -46,7 +46,7 @@ def own_view(context: ProjectionContext, change: UserChanged, viewer: Viewer) ->
     """Return the view of the user whose role changed, or who became a full member, and of bots
     whose permissions changed with it; None for everyone else.
 
-    Gains are included only if they still hold.
+    Gained access is included only if the user still has it.
     """
     user = viewer.user
     if user.id in change.rights:

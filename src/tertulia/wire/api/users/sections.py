@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from tertulia.domain import permissions
 from tertulia.domain.accounts import access_keys
+from tertulia.domain.accounts.avatars import full_avatar_url
 from tertulia.model.users import Role, User
 from tertulia.wire.api.section import SectionContext, Sections
 from tertulia.wire.api.users import objects
@@ -15,22 +16,20 @@ from tertulia.wire.api.users.objects import (
     UserFormat,
     UserObject,
     api_email,
-    avatar_url,
-    full_avatar_url,
     user_object,
 )
 from tertulia.wire.http.responses import JsonParts, json_array
 
 MAX_CONVERSATIONS: Final = 250
-"""If the list of accounts is limited, it has the participants of this many of the viewer's newest
-direct conversations."""
+"""The number of the viewer's newest direct conversations whose participants are in a limited list
+of accounts."""
 MAX_PARTICIPANTS: Final = 1000
 """Conversations that would exceed this number of accounts in total are skipped."""
 
 
 def accounts(context: SectionContext) -> dict[str, Any]:
-    """The accounts that the viewer can see, and the viewer's own; if there are more than the client
-    wants, only the most important ones."""
+    """Return the accounts that the viewer can see, and the viewer's own. If there are more than the
+    client wants, return only the most important ones."""
     state, viewer = context.state, context.viewer
     if viewer is not None and viewer.reach is not None:
         return _reached(context, viewer)
@@ -62,7 +61,7 @@ def accounts(context: SectionContext) -> dict[str, Any]:
         stand_ins = not context.registration.capabilities.user_list_incomplete
         listed = {
             "realm_users": encoded(objects.active, form, with_stand_ins=stand_ins),
-            "realm_non_active_users": encoded(objects.deactivated, form, with_stand_ins=stand_ins),
+            "realm_non_active_users": encoded(objects.deactivated, form, with_stand_ins=False),
         }
     bots = encoded(objects.system_bot, form._replace(with_activity=True), with_stand_ins=False)
     return {
@@ -73,7 +72,7 @@ def accounts(context: SectionContext) -> dict[str, Any]:
 
 
 def _reached(context: SectionContext, viewer: User) -> dict[str, Any]:
-    """The accounts that the viewer's limited access key reaches."""
+    """Return the accounts that the viewer's limited access key reaches."""
     state, host = context.state, context.host
     form = UserFormat(
         client_gravatar=context.registration.client_gravatar, with_profile=True, with_activity=False
@@ -82,7 +81,7 @@ def _reached(context: SectionContext, viewer: User) -> dict[str, Any]:
     def objects_of(which: Callable[[User], bool]) -> list[UserObject]:
         return [user_object(state, viewer, user, host, form) for user in people if which(user)]
 
-    people = access_keys.people_reached(state, viewer)
+    people = access_keys.visible_users(state, viewer)
     bots = (state.users[user_id] for user_id in sorted(state.users.bots))
     form_of_bots = form._replace(with_activity=True)
     return {
@@ -96,7 +95,7 @@ def _reached(context: SectionContext, viewer: User) -> dict[str, Any]:
 
 
 def _most_important(context: SectionContext, form: UserFormat) -> dict[str, Any]:
-    """The viewer, and the participants of their newest direct conversations."""
+    """Return the viewer, and the participants of their newest direct conversations."""
     state, viewer = context.state, context.viewer
     ids: set[int] = set()
     if viewer is not None:
@@ -126,7 +125,7 @@ def _most_important(context: SectionContext, form: UserFormat) -> dict[str, Any]
 
 
 def _own(context: SectionContext, viewer: User) -> dict[str, Any]:
-    """The viewer's account and permissions."""
+    """Return the viewer's account and permissions."""
     state, realm = context.state, context.state.realm
 
     def may(setting: Any) -> bool:
@@ -134,14 +133,13 @@ def _own(context: SectionContext, viewer: User) -> dict[str, Any]:
 
     may_private = may(realm.can_create_private_channel_group)
     may_public = may(realm.can_create_public_channel_group)
-    gravatar_by_client = context.registration.client_gravatar
     return {
         "user_id": viewer.id,
         "email": api_email(state, viewer, context.host),
         "delivery_email": viewer.address,
         "full_name": viewer.full_name,
         "avatar_source": viewer.avatar_source,
-        "avatar_url": avatar_url(viewer, gravatar_by_client=gravatar_by_client, sees_address=True),
+        "avatar_url": full_avatar_url(viewer, sees_address=True),
         "avatar_url_medium": full_avatar_url(viewer, sees_address=True, medium=True),
         "is_owner": viewer.is_owner,
         "is_admin": viewer.is_administrator,
@@ -153,6 +151,7 @@ def _own(context: SectionContext, viewer: User) -> dict[str, Any]:
         "can_create_web_public_streams": context.node.admits_spectators
         and may(realm.can_create_web_public_channel_group),
         "can_invite_others_to_realm": may(realm.can_invite_users_group),
+        "can_subscribe_other_users": may(realm.can_add_subscribers_group),
     }
 
 
@@ -173,6 +172,7 @@ _SPECTATOR: Final[dict[str, Any]] = {
     "can_create_streams": False,
     "can_create_web_public_streams": False,
     "can_invite_others_to_realm": False,
+    "can_subscribe_other_users": False,
 }
 """The account fields of a spectator. No account has the ID 0."""
 
