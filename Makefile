@@ -35,6 +35,11 @@ $(CLIENT): $(VENV)/.run $(DECLARED) web/package-lock.json web/index.html web/vit
 
 CHECKS := build/checks
 
+# How many failed tests may run a second time, one after another. Those that pass then are listed: they
+# depend on the moment, and are to be mended.
+AGAIN ?= 0
+FAILED := .pytest_cache/v/cache/lastfailed
+
 test: $(VENV)/.dev $(CLIENT) ## style, types and tests; ALL=1 for all tests on both databases
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -45,6 +50,9 @@ test: $(VENV)/.dev $(CLIENT) ## style, types and tests; ALL=1 for all tests on b
 		&& $(BIN)/python web/build.py run --silent test; } > $(CHECKS) 2>&1 || { cat $(CHECKS); false; }; } & checks=$$!; \
 	test -d tests/unit/__pycache__ || $(PYTEST) -n 0 --collect-only -qq > /dev/null 2>&1; \
 	$(PYTEST) $(if $(ALL),,--quick); tests=$$?; \
+	if [ $$tests = 1 ] && [ "$$(grep -c '::' $(FAILED))" -le $(AGAIN) ]; then \
+		echo "Failed at first:"; grep '::' $(FAILED); \
+		$(BIN)/pytest -n 0 --last-failed --last-failed-no-failures none; tests=$$?; fi; \
 	wait $$checks || { echo "Checks of types or of the client failed: see $(CHECKS)"; exit 1; }; exit $$tests
 
 lint: $(VENV)/.dev ## style and strict types

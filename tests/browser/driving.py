@@ -125,8 +125,12 @@ class Window:
         self.box.press("Control+Enter")
 
     def message(self, text: str) -> Locator:
-        """The shown message with this text."""
-        return self.page.get_by_role("article").filter(has_text=text)
+        """The shown message with this text, once it's sent: until then it can't be selected."""
+        return self.page.locator("article[data-message]").filter(has_text=text)
+
+    def pending(self, text: str) -> Locator:
+        """The message with this text that hasn't been sent yet."""
+        return self.page.locator("article:not([data-message])").filter(has_text=text)
 
     def undo(self, said: str) -> None:
         """Press Undo in the toast with this text, since other toasts may offer to undo something

@@ -87,7 +87,7 @@ def test_messages_typed_while_offline_are_sent_once(shared_site: Site, shared_pa
     shared_site.server.kill()
     expect(ann.page.get_by_text("Can’t reach the server")).to_be_visible()
     ann.say("While it was away")
-    expect(ann.message("While it was away")).to_be_visible()
+    expect(ann.pending("While it was away")).to_be_visible()
     shared_site.server.start()
 
     expect(ben.message("While it was away")).to_have_count(1)

@@ -55,7 +55,7 @@ def test_pages_opened_while_offline_load_once_online(sqlite_site: Site, new_page
         ann.page.get_by_role("main").get_by_role("button", name="Try again").last
     ).to_be_visible()
     ann.say("From the sea")
-    expect(ann.message("From the sea")).to_be_in_viewport()
+    expect(ann.pending("From the sea")).to_be_in_viewport()
     ann.context.set_offline(False)
     expect(ann.message("Boat 29")).to_be_visible()
     expect(ann.message("From the sea")).to_have_count(1)
@@ -90,10 +90,10 @@ def test_messages_sent_while_offline_are_visible(sqlite_site: Site, new_page: Op
     ann.page.mouse.wheel(0, -500)
     expect(ann.message("Shell 24")).not_to_be_in_viewport()
     ann.say("First wave\n\nand more of it")
-    expect(ann.message("First wave")).to_be_in_viewport(ratio=0.9)
+    expect(ann.pending("First wave")).to_be_in_viewport(ratio=0.9)
     ann.say("Second wave\n\nand more of it")
-    expect(ann.message("Second wave")).to_be_in_viewport(ratio=0.9)
-    expect(ann.message("Second wave").get_by_text("Sending")).to_be_in_viewport()
+    expect(ann.pending("Second wave")).to_be_in_viewport(ratio=0.9)
+    expect(ann.pending("Second wave").get_by_text("Sending")).to_be_in_viewport()
     ann.context.set_offline(False)
     expect(ann.page.get_by_text("Sending")).to_have_count(0)
 

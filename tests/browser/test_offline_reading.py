@@ -77,7 +77,7 @@ def test_recent_messages_are_readable_offline_and_deleted_with_the_session(
     expect(ann.message("High at nine")).to_be_visible()
     expect(ann.message("Low at three")).to_have_count(0)
     ann.say("Written at sea")
-    expect(ann.message("Written at sea")).to_be_visible()
+    expect(ann.pending("Written at sea")).to_be_visible()
     ann.context.set_offline(False)
     expect(page.get_by_text("Showing messages as of")).to_have_count(0)
     expect(page.get_by_text("Sending")).to_have_count(0)

@@ -236,16 +236,16 @@ def test_pending_messages_move_along_with_the_topic(sqlite_site: Site, shared_pa
         expect(ann.message("Word 0")).to_be_visible()
         page.route(sending, lambda route: route.abort())
         ann.say(text)
-        expect(ann.message(text).get_by_text("Sending")).to_be_visible()
+        expect(ann.pending(text).get_by_text("Sending")).to_be_visible()
         ann.go("inbox")
 
     # The client follows moves that it hears about.
     wait_in("rooms", "Mine is blue")
     resolve(town, rooms, "chambers")
     ann.go("narrow/channel/general/topic/chambers")
-    expect(ann.message("Mine is blue").get_by_text("Sending")).to_be_visible()
+    expect(ann.pending("Mine is blue").get_by_text("Sending")).to_be_visible()
     page.unroute(sending)
-    expect(ann.message("Mine is blue").get_by_text("Sending")).to_have_count(0)
+    expect(ann.pending("Mine is blue")).to_have_count(0)
     expect(ann.message("Mine is blue")).to_have_count(1)
 
     # A move learned about only after reconnecting is shown before the message is sent.
@@ -260,8 +260,8 @@ def test_pending_messages_move_along_with_the_topic(sqlite_site: Site, shared_pa
     ann.context.set_offline(False)
     expect(notes).to_contain_text("will be sent to #general > ships")
     notes.get_by_role("button", name="View").click()
-    ann.message("Mine is red").get_by_role("button", name="Send now").click()
-    expect(ann.message("Mine is red").get_by_role("button", name="Send now")).to_have_count(0)
+    ann.pending("Mine is red").get_by_role("button", name="Send now").click()
+    expect(ann.pending("Mine is red").get_by_role("button", name="Send now")).to_have_count(0)
     expect(page).to_have_url(re.compile("/topic/ships"))
 
     # A refusal is shown wherever the user is, until they decide.
