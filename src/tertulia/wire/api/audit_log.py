@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from tertulia.domain import permissions
-from tertulia.model.audit_log import AuditRecord, Way
+from tertulia.model.audit_log import AuditKind, AuditRecord, Way
 from tertulia.service import links
 from tertulia.store import audit_log
 from tertulia.store.audit_log import StoredRecord
@@ -113,9 +113,7 @@ Before = Annotated[
 ]
 ActorId = Annotated[Int | None, Doc("Only what this account did.")]
 UserId = Annotated[Int | None, Doc("Only what was done to this account.")]
-Kind = Annotated[
-    Annotated[str, Meta(pattern="^[a-z_]{1,60}$")] | None, Doc("Only records of this kind.")
-]
+Kind = Annotated[AuditKind | None, Doc("Only records of this kind.")]
 
 
 class AuditLogResponse(ApiResponse, kw_only=True):
