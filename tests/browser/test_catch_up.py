@@ -1,6 +1,7 @@
 """Catching up on missed messages, with and without a language model."""
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,6 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
+from tests.browser.driving import PHONE
 from tests.e2e.conftest import Site, running
 from tests.e2e.server import Account, Server
 
@@ -125,3 +127,25 @@ def test_what_was_missed_is_read_from_top_to_bottom(
     page.get_by_role("button", name="Topic actions").click()
     page.get_by_role("menuitem", name="Catch up").click()
     expect(page.get_by_role("heading", name="Catch up on #general > tea")).to_be_visible()
+
+
+def test_conversations_are_shown_however_old_their_messages_are(
+    sqlite_site: Site, shared_page: Open
+) -> None:
+    """Mentions come first, even if hundreds of messages are newer."""
+    server = sqlite_site.server
+    with client(server, sqlite_site.ann) as http:
+        say(http, "tea", "Which tea, @**Ben**?")
+        for number in range(450):
+            say(http, "log", f"Line {number}")
+    ben = shared_page(server, sqlite_site.ben, viewport=PHONE, has_touch=True, is_mobile=True)
+    page = ben.page
+    ben.go("catch-up")
+    rows = page.locator("[data-missed]")
+    expect(rows.nth(0)).to_contain_text("Which tea, @Ben?")
+    expect(rows.nth(1)).to_contain_text("Line 449")
+    # Phones have no keys to mention.
+    expect(page.get_by_text("What you missed")).to_have_text("What you missed, by conversation.")
+    ben.go("narrow/channel/general/topic/log")
+    newest = page.get_by_role("button", name="new messages")
+    expect(newest).to_have_text(re.compile(r"4\d\d new messages"))

@@ -48,7 +48,17 @@ describe("read position", () => {
   });
 
   it("counts unread messages further down", () => {
-    expect(unreadCountAfter([1, 3, 4, 5, 6], 3, unread.where)).toBe(2);
-    expect(unreadCountAfter([1, 3, 4, 5, 6], 6, unread.where)).toBe(0);
+    const all = { ids: [1, 3, 4, 5, 6], foundNewest: true };
+    expect(unreadCountAfter([], all, 3, unread)).toBe(2);
+    expect(unreadCountAfter([], all, 6, unread)).toBe(0);
+  });
+
+  it("counts unread messages that aren't loaded", () => {
+    const some = { ids: [1, 3], foundNewest: false };
+    expect(unreadCountAfter(TOPIC, some, 3, unread)).toBe(2);
+    expect(unreadCountAfter(CHANNEL, some, 3, unread)).toBe(2);
+    expect(unreadCountAfter(CHANNEL, some, 1, unread)).toBe(3);
+    // Only the server knows how many.
+    expect(unreadCountAfter([], some, 1, unread)).toBeNull();
   });
 });

@@ -20,21 +20,21 @@ export function firstUnread(
   list: MessageList | undefined,
   unread: Unread,
 ): number | null {
+  const all = unreadIn(narrow, unread);
+  if (!all) return list?.ids.find((id) => unread.where.has(id)) ?? null;
+  const oldest = all.flatMap((ids) => ids[0] ?? []);
+  return oldest.length ? Math.min(...oldest) : null;
+}
+
+/** The unread messages of each conversation in a conversation or channel, oldest first; null for
+ * other views, whose messages only the server knows. */
+function unreadIn(narrow: Narrow, unread: Unread): (readonly number[])[] | null {
+  if (!showsConversations(narrow)) return null;
   const conversation = conversationIn(narrow);
-  if (conversation && showsConversations(narrow))
-    return unread.by.get(keyOf(conversation))?.[0] ?? null;
+  if (conversation) return [unread.by.get(keyOf(conversation)) ?? []];
   const channelId = channelIn(narrow);
-  if (channelId !== null && showsConversations(narrow)) {
-    let first: number | null = null;
-    for (const [key, ids] of unread.by) {
-      const id = ids[0];
-      if (channelOfKey(key) === channelId && id !== undefined && (first === null || id < first)) {
-        first = id;
-      }
-    }
-    return first;
-  }
-  return list?.ids.find((id) => unread.where.has(id)) ?? null;
+  if (channelId === null) return null;
+  return [...unread.by].flatMap(([key, ids]) => (channelOfKey(key) === channelId ? [ids] : []));
 }
 
 /** Views that open at the newest message regardless of unread ones. */
@@ -59,15 +59,17 @@ export function marksReadOnScroll(narrow: Narrow, policy: number): boolean {
   return showsConversations(narrow) || narrow.every((term) => !term.negated && isAllOf(term));
 }
 
-/** The number of unread messages after one of a list. */
+/** The number of unread messages after one of a view; null if the server has messages of the view
+ * that aren't loaded. */
 export function unreadCountAfter(
-  ids: readonly number[],
+  narrow: Narrow,
+  list: Pick<MessageList, "ids" | "foundNewest">,
   id: number,
-  unread: ReadonlyMap<number, unknown>,
-): number {
-  let count = 0;
-  for (let at = sortedIndex(ids, id + 1); at < ids.length; at += 1) {
-    if (unread.has(ids[at] ?? 0)) count += 1;
-  }
-  return count;
+  unread: Unread,
+): number | null {
+  const known = unreadIn(narrow, unread);
+  if (known) return known.reduce((sum, ids) => sum + ids.length - sortedIndex(ids, id + 1), 0);
+  if (!list.foundNewest) return null;
+  return list.ids.slice(sortedIndex(list.ids, id + 1)).filter((one) => unread.where.has(one))
+    .length;
 }

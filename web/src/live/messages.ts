@@ -93,6 +93,18 @@ export function loadPage(
   return upToDate(store, () => ask(apiNarrow(narrow, store), anchor, before, after));
 }
 
+/** Load messages by ID; those that the user can't read are left out. */
+export function loadByIds(store: Store, ids: readonly number[]): Promise<MessagesResponse> {
+  return upToDate(store, () =>
+    get<MessagesResponse>("/messages", {
+      message_ids: ids,
+      client_gravatar: true,
+      apply_markdown: true,
+      allow_empty_topic_name: true,
+    }),
+  );
+}
+
 /** Load a narrow around an anchor, keeping loaded messages if it's within them. Returns the message
  * at the anchor or the nearest one; null if the narrow is empty or no longer wanted. */
 export async function loadAround(

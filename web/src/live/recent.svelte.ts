@@ -11,11 +11,9 @@ import {
   type Latest,
   type RecentMessage,
 } from "../data/recent";
-import { get } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
 import type { WireMessage } from "../wire/objects";
-import type { MessagesResponse } from "../wire/early";
-import { loadPage, upToDate } from "./messages";
+import { loadByIds, loadPage } from "./messages";
 import type { Store } from "./store.svelte";
 
 const AT_FIRST = 400;
@@ -115,15 +113,7 @@ export class Recent {
       // Newest requests first: those rows are in view.
       const ids = this.#waiting.splice(-BATCH_SIZE);
       try {
-        const answer = await upToDate(this.store, () =>
-          get<MessagesResponse>("/messages", {
-            message_ids: ids,
-            client_gravatar: true,
-            apply_markdown: true,
-            allow_empty_topic_name: true,
-          }),
-        );
-        this.#take(answer.messages);
+        this.#take((await loadByIds(this.store, ids)).messages);
       } catch {
         for (const id of [...ids, ...this.#waiting.splice(0)]) this.#asked.delete(id);
       }
