@@ -1,9 +1,10 @@
 """A source with an invented organization, and a function that imports it."""
 
 import io
+import itertools
 import random
-from collections.abc import Iterator
-from typing import BinaryIO
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
 
 from tertulia.app.founding import opened_log, opened_vault
 from tertulia.imports.importer import Importer
@@ -102,6 +103,29 @@ class Invented:
 
     def close(self) -> None:
         pass
+
+
+class Killed(BaseException):
+    """An import was ended, as by a signal, so nothing handles it as an error."""
+
+
+def kill_after(commits: int) -> Callable[[object], None]:
+    """Return a function that an import calls after each commit, and that ends it at this one."""
+    numbers = itertools.count(1)
+    return _kill_when(lambda _: next(numbers) == commits)
+
+
+def kill_at_message(number: int) -> Tell:
+    """Return a function that ends an import when it has written this number of messages."""
+    return _kill_when(lambda progress: progress.messages >= number)
+
+
+def _kill_when(condition: Callable[[Any], bool]) -> Callable[[Any], None]:
+    def tell(progress: Any) -> None:
+        if condition(progress):
+            raise Killed
+
+    return tell
 
 
 async def imported(

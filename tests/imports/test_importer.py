@@ -14,7 +14,7 @@ from tertulia.imports import canceling
 from tertulia.imports.dry_run import dry_run
 from tertulia.imports.identifiers import MATCHED
 from tertulia.imports.messages import LINK_FACT
-from tertulia.imports.progress import FACT, IDS_FACT, ImportRefused, Progress
+from tertulia.imports.progress import FACT, IDS_FACT, ImportRefused
 from tertulia.imports.records import (
     SourceAttachment,
     SourceChannel,
@@ -34,14 +34,10 @@ from tertulia.state.state import State
 from tertulia.store import installation, message_details
 from tertulia.store.database import READING
 from tertulia.store.store import database_at
-from tests.imports.invented import Invented, imported
+from tests.imports.invented import Invented, Killed, imported, kill_after, kill_at_message
 
 pytestmark = pytest.mark.anyio
 PLAN = f"2/ab/{'k' * 24}/plan.txt"
-
-
-class Killed(Exception):
-    pass
 
 
 @pytest.fixture(autouse=True)
@@ -132,16 +128,8 @@ async def test_an_interrupted_import_ends_as_one_that_was_not(
     whole = msgspec.structs.replace(config, data_dir=str(tmp_path / "whole"), database_url="")
     await imported(whole, Invented(60))
     expected = await contents(whole)
-    left = commits
-
-    def kill(_: Progress) -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            raise Killed
-
     with pytest.raises(Killed):
-        await imported(config, Invented(60), kill)
+        await imported(config, Invented(60), kill_after(commits))
     progress = await imported(config, Invented(60))
     assert progress.report.imported["messages"] == 60
     assert await contents(config) == expected
@@ -161,20 +149,13 @@ async def test_samples_stay_forgotten_when_someone_is_erased_while_it_runs(
     config: Config, commits: int
 ) -> None:
     """Erasing an account removes the stored samples, and the running import removes its own."""
-    left = commits
-
-    def kill(_: Progress) -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            raise Killed
 
     async def stored() -> str:
         async with opened_log(config, print) as log:
             return await log.store.read(lambda c: installation.value(c, FACT)) or ""
 
     with pytest.raises(Killed):
-        await imported(config, Invented(60), kill)
+        await imported(config, Invented(60), kill_after(commits))
     assert '"samples":["May"]' in await stored()
     async with opened_log(config, print) as log:
         erased = UserChanged(user_id=12, values={"is_deleted": True}, was={"is_deleted": False})
@@ -195,12 +176,8 @@ async def test_a_new_organization_has_the_default_quotas(config: Config) -> None
 
 
 async def test_another_export_must_wait_for_an_unfinished_import(config: Config) -> None:
-    def kill(progress: Progress) -> None:
-        if progress.messages:
-            raise Killed
-
     with pytest.raises(Killed):
-        await imported(config, Invented(20), kill)
+        await imported(config, Invented(20), kill_at_message(1))
     with pytest.raises(ImportRefused, match="isn't finished"):
         await imported(config, Invented(30))
 
@@ -351,12 +328,8 @@ async def test_a_canceled_import_leaves_nothing_half_done(
 ) -> None:
     monkeypatch.setattr("tertulia.imports.message_import.READ_STATE_BATCH", 1000)
 
-    def kill(progress: Progress) -> None:
-        if progress.messages == 30:
-            raise Killed
-
     with pytest.raises(Killed):
-        await imported(config, Invented(60), kill)
+        await imported(config, Invented(60), kill_at_message(30))
     assert await unread_ids(config, 11) != set()
     with pytest.raises(ImportRefused, match="tertulia import cancel"):
         await imported(config, Invented(24, keeps_ids=False))

@@ -20,7 +20,7 @@ from tertulia.log.log import Log
 from tertulia.model.errors import Unavailable
 from tertulia.service.config import Config
 from tests.imports import exports
-from tests.imports.invented import imported
+from tests.imports.invented import Killed, imported, kill_after
 from tests.imports.rendering import SameProcess
 from tests.imports.test_importer import contents
 
@@ -34,10 +34,6 @@ KINDS: Final[Mapping[str, Callable[[Path, Path], Source]]] = {
     "mattermost": MattermostExport,
     "rocketchat": RocketChatDump,
 }
-
-
-class Killed(BaseException):
-    pass
 
 
 @pytest.fixture(autouse=True)
@@ -72,15 +68,12 @@ class Run:
         self.commits = 0
         data.mkdir()
 
-    async def __call__(self, kill_after: int = 0) -> Progress:
-        left = kill_after
+    async def __call__(self, killed_after: int = 0) -> Progress:
+        kill = kill_after(killed_after)
 
-        def tell(_: Progress) -> None:
-            nonlocal left
+        def tell(progress: Progress) -> None:
             self.commits += 1
-            left -= 1
-            if left == 0:
-                raise InterruptedError
+            kill(progress)
 
         source = KINDS[self._kind](self._export, self.config.data_path / "import")
         try:
@@ -107,7 +100,7 @@ async def test_an_import_that_is_killed_after_any_commit_ends_equal(
     choose = random.Random(kind)
     run = Run(kind, export, tmp_path / "interrupted")
     for _ in range(ATTEMPTS):
-        with pytest.raises(InterruptedError):
+        with pytest.raises(Killed):
             await run(choose.randrange(1, max(3, whole.commits // (ATTEMPTS + 1))))
     assert await outcome(run.config, await run()) == expected
 

@@ -8,7 +8,6 @@ import pytest
 
 from tertulia.imports import references
 from tertulia.imports.messages import LINK_FACT
-from tertulia.imports.progress import Progress
 from tertulia.imports.records import (
     SourceAttachment,
     SourceFile,
@@ -21,8 +20,7 @@ from tertulia.service.config import Config
 from tertulia.store import installation
 from tertulia.store.database import READING
 from tertulia.store.store import database_at
-from tests.imports.invented import Invented, imported
-from tests.imports.test_importer import Killed
+from tests.imports.invented import Invented, Killed, imported, kill_at_message
 
 pytestmark = pytest.mark.anyio
 OLD = "https://old.example.com/p1"
@@ -101,12 +99,8 @@ async def test_links_survive_an_interruption(
     link = f"[there]({references.message_url(101, OLD)})"
     source = Referring("first", *["between"] * 5, link, size=1)
 
-    def kill(progress: Progress) -> None:
-        if progress.messages == 3:
-            raise Killed
-
     with pytest.raises(Killed):
-        await imported(config, source, kill)
+        await imported(config, source, kill_at_message(3))
     await imported(config, source)
     assert stored(config)[-2][0].endswith("/near/1)")  # It's before the report.
 

@@ -15,8 +15,8 @@ import msgspec
 import pytest
 
 from tertulia.app.founding import opened_log
+from tertulia.imports import preparation
 from tertulia.imports.lock import DIRECTORY, import_lock
-from tertulia.imports.progress import Progress
 from tertulia.imports.records import Holders, SourceMessage, SourceOrganization
 from tertulia.imports.report import ImportReport
 from tertulia.imports.source import SourceError
@@ -38,8 +38,8 @@ from tertulia.store.database import READING
 from tertulia.store.store import database_at
 from tertulia.wire.api.users.objects import UserFormat, user_object
 from tests.cli.support import Place, run
-from tests.imports.invented import imported
-from tests.imports.test_importer import Killed, contents, unread_ids
+from tests.imports.invented import Killed, imported, kill_after
+from tests.imports.test_importer import contents, unread_ids
 from tests.imports.zulip_export import (
     ANN,
     ATTIC,
@@ -361,19 +361,26 @@ async def test_an_interrupted_import_continues(
     whole = msgspec.structs.replace(config, data_dir=str(tmp_path / "whole"), database_url="")
     await imported(whole, ZulipExport(archive, tmp_path / "work"))
     expected = await contents(whole)
-    left = commits
-
-    def kill(_: Progress) -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            raise Killed
-
     with pytest.raises(Killed):
-        await imported(config, ZulipExport(archive, tmp_path / "work"), kill)
+        await imported(config, ZulipExport(archive, tmp_path / "work"), kill_after(commits))
     await imported(config, ZulipExport(archive, tmp_path / "work"))
     assert await contents(config) == expected
     assert await unread_ids(config, ANN) == {102, 104, 105}
+
+
+async def test_only_the_newest_edits_are_imported(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preparation, "MAX_EDITS", 2)
+    builder = ZulipExportBuilder()
+    builder.messages[0][0]["edit_history"] = json.dumps(
+        [{"user_id": ANN, "timestamp": at, "prev_content": f"at {at}"} for at in (9, 7, 5, 3)]
+    )
+    progress = await imported(config, ZulipExport(builder.written(tmp_path), tmp_path))
+    edits = (await contents(config))["edits"]
+    assert [row[3] for row in edits if row[0] == 101] == ["at 7", "at 9"]
+    remark = progress.report.skipped["edits: A message has more than 2."]
+    assert (remark.count, remark.samples) == (2, ["101"])
 
 
 async def test_beside_other_people_references_get_new_ids(config: Config, tmp_path: Path) -> None:

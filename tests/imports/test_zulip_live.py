@@ -14,6 +14,7 @@ import pytest
 from tertulia.app.composition import opened_node
 from tertulia.app.founding import opened_log, opened_vault
 from tertulia.domain.organization import lifecycle
+from tertulia.imports import preparation
 from tertulia.imports.progress import ImportRefused
 from tertulia.imports.source import SourceError
 from tertulia.imports.target import ImportTarget
@@ -29,6 +30,7 @@ from tertulia.store.database import READING
 from tertulia.store.store import database_at
 from tests.e2e.server import PASSWORD, Account, Server, ended
 from tests.external_web import Page, external_web, redirect
+from tests.imports.invented import Killed, kill_after
 from tests.support import Person, open_organization
 
 pytestmark = pytest.mark.anyio
@@ -310,10 +312,6 @@ async def test_only_the_organization_that_was_imported_is_followed(
             await followed(config, own(old))
 
 
-class Killed(Exception):
-    pass
-
-
 @pytest.mark.parametrize("commits", [1, 2, 3])
 async def test_a_killed_follower_continues(
     config: Config, old: Old, commits: int, monkeypatch: pytest.MonkeyPatch
@@ -322,19 +320,24 @@ async def test_a_killed_follower_continues(
     async with old.people() as (ann, ben):
         for n in range(10):
             await (ann, ben)[n % 2].send("general", f"topic {n % 3}", f"message {n}")
-        left = commits
-
-        def kill(_: str) -> None:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                raise Killed
-
         with pytest.raises(Killed):
-            await followed(config, own(old), tell=kill)
+            await followed(config, own(old), tell=kill_after(commits))
         await ann.send("general", "topic 1", "one more")
         await followed(config, own(old))
         require_equal(config, old)
+
+
+async def test_only_the_newest_edits_of_a_message_arrive(
+    config: Config, old: Old, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preparation, "MAX_EDITS", 2)
+    async with old.people() as (ann, _):
+        message_id = await ann.send("general", "greetings", "one")
+        for text in ("two", "three", "four", "five"):
+            (await ann.patch(f"/messages/{message_id}", content=text)).ok
+    progress = await followed(config, own(old))
+    assert [was for _, _, was in contents(config)["edits"]] == ["four", "three"]
+    assert progress.report.skipped["edits: A message has more than 2."].count == 2
 
 
 async def test_a_wrong_key_is_refused(config: Config, old: Old) -> None:

@@ -13,6 +13,7 @@ from tertulia.domain import names
 from tertulia.imports.context import ImportContext
 from tertulia.imports.progress import read_batches
 from tertulia.imports.records import (
+    Key,
     SourceAttachment,
     SourceEdit,
     SourceMessage,
@@ -30,13 +31,23 @@ from tertulia.model.messages import Rendered
 from tertulia.state.state import State
 
 MAX_EDITS: Final = 1000
-"""The most edits of a message that are imported. The oldest are kept."""
+"""The most edits of a message that are imported: the newest ones."""
 TOGETHER: Final = 500
 """Messages that are prepared together."""
 EMPTY: Final = "(empty message)"
 """The content of messages without content, because all messages here have some."""
 
 T = TypeVar("T")
+
+
+def newest_edits(edits: Sequence[T], key: Key, report: ImportReport) -> Sequence[T]:
+    """Return the newest `MAX_EDITS` of a message's edits, which are oldest first, and report the
+    others."""
+    dropped = len(edits) - MAX_EDITS
+    if dropped <= 0:
+        return edits
+    report.skip("edits", f"A message has more than {MAX_EDITS:,}.", key, dropped)
+    return edits[dropped:]
 
 
 class PreparedMessage(Struct, frozen=True, kw_only=True):
@@ -257,10 +268,8 @@ class Preparation:
         return content
 
     def _edits(self, message: SourceMessage, report: ImportReport) -> tuple[SourceEdit, ...]:
-        if len(message.edits) > MAX_EDITS:
-            report.skip("edits", f"The message has more than {MAX_EDITS:,}.", message.key)
         edits = []
-        for edit in message.edits[:MAX_EDITS]:
+        for edit in newest_edits(message.edits, message.key, report):
             content = edit.was_content
             if content is not None:
                 # Links to messages in previous contents aren't worth resolving.

@@ -41,8 +41,6 @@ from tertulia.model.reactions import EXTRA_NAMES, EmojiKind
 MAX_MESSAGES: Final = 100_000
 """The most messages in a file. Zulip writes 1,000."""
 _LONG: Final = ("content", "edit_history")
-MAX_EDITS: Final = 1000
-"""The most edits of one message that are imported. The newest are kept."""
 READ: Final = 1
 _FLAGS: Final = {
     1 << 1: Flag.STARRED,
@@ -267,7 +265,7 @@ class MessageReader:
             self._report.skip("edits", "The history can't be read.", row["id"])
             return
         edits = []
-        for entry in history[:MAX_EDITS]:
+        for entry in history:
             if not isinstance(entry, dict) or not seconds(entry, "timestamp"):
                 self._report.skip("edits", "The history can't be read.", row["id"])
                 continue

@@ -12,6 +12,7 @@ from tertulia.domain.messages import (
     editing,
     move_effects,
 )
+from tertulia.imports.preparation import newest_edits
 from tertulia.imports.rendering import RenderPool, Text
 from tertulia.imports.report import ImportReport
 from tertulia.imports.target import ImportTarget
@@ -42,8 +43,6 @@ from tertulia.store.database import Connection
 from tertulia.store.message_details import NO_DETAILS, MessageDetails
 from tertulia.store.notes import MessageHistoryImported, Note
 
-MAX_EDITS: Final = 100
-"""The most edits that are imported for a new message: the newest ones."""
 TOLERANCE: Final = 300
 """Allowed difference between the two servers' clocks, in seconds."""
 MOVE_BATCH: Final = 50
@@ -289,6 +288,7 @@ class LiveMessages:
             contents.append(self._rows.content(row.get("content")))
             given = row.get("edit_history")
             listed = [value for value in given if isinstance(value, dict)] if given else []
+            listed.reverse()  # The newest is first.
             history = [
                 (
                     fields,
@@ -296,7 +296,7 @@ class LiveMessages:
                     if "prev_content" in fields
                     else None,
                 )
-                for fields in reversed(listed[:MAX_EDITS])
+                for fields in newest_edits(listed, row["id"], self._report)
             ]
             histories.append(history)
             texts.append((sender_id, contents[-1], None))
