@@ -27,10 +27,11 @@ import subprocess
 import threading
 import time
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from roots import (
@@ -174,17 +175,21 @@ class Installation:
 
     @contextmanager
     def serving(
-        self, directory: str = "chat", *, killed: bool = False, **more: str
+        self,
+        directory: str = "chat",
+        settings: Mapping[str, str] = MappingProxyType({}),
+        *,
+        killed: bool = False,
     ) -> Iterator[str]:
         """Run the server within the context. Yields the code of the setup page, or an empty text if
-        there is an organization. If `killed`, it's ended with SIGKILL."""
+        the organization exists. If `killed`, the server ends with SIGKILL."""
         more_words = ["--data-dir", directory, "--port", str(PORT)]
         words = [f"{HOME}/{self._method.program}", "serve", *more_words]
         log = self.home / "log"
         with log.open("wb") as output:
             process = subprocess.Popen(
                 self._enter.words(words, self.user),
-                env={**self.user.environment, **more},
+                env={**self.user.environment, **settings},
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
@@ -313,7 +318,7 @@ def try_usage(installation: Installation) -> None:
     mail_server = MailServer()
     settings = {**mail_server.settings, "TERTULIA_BACKUP_TO": f"{HOME}/backups"}
     try:
-        with installation.serving(**settings):
+        with installation.serving(settings=settings):
             installation.tertulia(
                 "mail", "--data-dir", "chat", "--test", "ann@example.com", **settings
             )
@@ -336,13 +341,13 @@ def try_usage(installation: Installation) -> None:
             installation.shell(f"client/bin/python client.py http://127.0.0.1:{PORT} {email} {key}")
             require(messages(ann)[-1] == "by zulip", "the zulip package sends and reads")
         senders = Senders([ann, ben, ann, ben])
-        with installation.serving(killed=True, **settings):
+        with installation.serving(settings=settings, killed=True):
             senders.wait_for_more(200)
-        with installation.serving(**settings):
+        with installation.serving(settings=settings):
             senders.wait_for_more(200)
             installation.tertulia("backups", "make", "--data-dir", "chat", **settings)
             senders.wait_for_more(50)
-        with installation.serving(**settings):
+        with installation.serving(settings=settings):
             senders.wait_for_more(50)
             acknowledged = senders.close()
             found = messages(ann, "talk")
