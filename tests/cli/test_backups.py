@@ -1,6 +1,7 @@
 """Automatic backups."""
 
 import asyncio
+import contextlib
 import dataclasses
 import io
 import json
@@ -10,6 +11,7 @@ import signal
 import sys
 import time
 import zipfile
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -32,7 +34,7 @@ from tertulia.jobs.programs import ProgramFailed, environment_of, run_command
 from tertulia.model.errors import Unavailable
 from tertulia.service.config import Config
 from tertulia.store import backups as encrypted_backups
-from tertulia.store import consistency, transfer
+from tertulia.store import consistency, installation, nodes, transfer
 from tertulia.store.backups import (
     StoredBackup,
     backups_made,
@@ -45,7 +47,10 @@ from tertulia.store.backups import (
     superseded_backups,
     temporary_directory,
 )
+from tertulia.store.database import Connection
 from tertulia.store.disk_files import DiskFiles
+from tertulia.store.nodes import NodeEntry, NodeFigures
+from tertulia.store.store import database_at
 from tertulia.store.transfer import try_restore
 from tests.cli.support import Place, run
 from tests.support import Organization, new_organization, row
@@ -196,7 +201,6 @@ def test_backup_is_made_verified_listed_and_restored(tmp_path: Path, place: Plac
     to = tmp_path / "backups"
     place.create_organization()
     (place.data_dir / "tertulia.toml").write_text(f'backup_to = "{to}"\nbackup_keep_days = 1\n')
-    assert place.run("check").exit_code == 1, "there is none yet"
     for old in kept("2026-03-11T03:00", "2026-03-12T03:00"):
         to.mkdir(exist_ok=True)
         (to / old.name).write_bytes(b"x")
@@ -218,6 +222,50 @@ def test_backup_is_made_verified_listed_and_restored(tmp_path: Path, place: Plac
     file = to / made["backup"]["name"]
     assert target.run("restore", str(file)).exit_code == 0
     assert oct(file.stat().st_mode & 0o777) == "0o600"
+
+
+def test_check_without_a_backup_fails_only_if_there_should_be_one(place: Place) -> None:
+    place.create_organization()
+    text = f'backup_to = "{place.data_dir / "none"}"'
+    (place.data_dir / "tertulia.toml").write_text(text, encoding="utf-8")
+
+    def write(change: Callable[[Connection], object]) -> None:
+        database = database_at(place.data_dir, place.database_url)
+        with contextlib.closing(database.connect(readonly=False)) as connection:
+            change(connection)
+
+    def found() -> tuple[bool, str]:
+        result = place.run("check", "--json")
+        (one,) = (one for one in json.loads(result.stdout)["checks"] if one["check"] == "backups")
+        return one["ok"], one["detail"].replace(str(place.data_dir), "")
+
+    def serve_since(connection: Connection, seconds: float) -> None:
+        entry = NodeEntry(run="n", host="", pid=7, version="1", schema_version=20, log_format=100)
+        nodes.register(connection, "n", entry, NodeFigures(state="serving"), lambda _: True)
+        connection.run("UPDATE nodes SET started_at = started_at - ?", (seconds,))
+
+    assert found() == (
+        True,
+        "no backups in /none yet: the server makes the first one when it starts",
+    )
+    # A server was killed while it made the first backup, and starts again.
+    write(lambda c: LEASE.claimed(c, "killed", time.time() - 30))
+    write(lambda c: serve_since(c, 10))
+    assert found() == (
+        True,
+        "no backups in /none yet: the server makes the first one within 20 minutes",
+    )
+    write(lambda c: LEASE.renewed(c, "killed", time.time()))
+    assert found() == (True, "the first backup in /none is being made")
+    write(lambda c: serve_since(c, 7200))
+    assert found() == (True, "the first backup in /none is being made")
+    write(lambda c: LEASE.given_back(c, "killed"))
+    assert found() == (False, "no backups in /none")
+    write(lambda c: installation.put(c, "job.backups", "the disk is full"))
+    assert found() == (
+        False,
+        "no backups in /none, because making one failed: the disk is full",
+    )
 
 
 async def test_check_tells_backups_of_other_nodes_from_lost_ones(

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -14,6 +15,8 @@ from tertulia.app import founding
 from tertulia.app.founding import NoOrganization
 from tertulia.cli.commands import configured
 from tertulia.cli.first_steps import settings_missing
+from tertulia.jobs.backups import JOB, LEASE, OTHERS_SECONDS
+from tertulia.jobs.leases import LEASE_SECONDS
 from tertulia.jobs.upkeep import troubles
 from tertulia.log import replica
 from tertulia.model.errors import FilesUnavailable
@@ -107,8 +110,9 @@ def _findings(settings: Config) -> Iterator[Finding]:
         yield _nodes(connection)
         yield _files(connection, settings)
         known = backups.last_backup(connection)
+        none_yet = _first_backup(connection, settings)
     if settings.backup_to:
-        yield _backups(settings, known)
+        yield _backups(settings, known, none_yet)
     if settings.sign_in:
         yield from asyncio.run(_providers(settings))
         yield from _directories(settings)
@@ -155,9 +159,34 @@ def _directories(settings: Config) -> Iterator[Finding]:
                 yield Finding(check=name, ok=False, detail=error.reason)
 
 
-def _backups(settings: Config, known: tuple[float, int] | None) -> Finding:
+FIRST_BACKUP_SECONDS = LEASE_SECONDS + OTHERS_SECONDS
+"""The longest time, in seconds, until a started server makes the first backup: it may have to wait
+for the lease of a server that was killed while making it."""
+
+
+def _first_backup(connection: Connection, settings: Config) -> Finding:
+    """Return the finding for an installation that never had a backup, which is only a problem if
+    the server should have made one."""
+    now, place = time.time(), settings.backup_to
+    if trouble := troubles(connection).get(JOB):
+        detail = f"no backups in {place}, because making one failed: {trouble}"
+        return Finding(check="backups", ok=False, detail=detail)
+    started = [node.started_at for node in nodes.list_nodes(connection) if node.is_living]
+    if not started:
+        detail = f"no backups in {place} yet: the server makes the first one when it starts"
+    elif LEASE.is_held(connection, now, since=min(started)):
+        detail = f"the first backup in {place} is being made"
+    elif now - min(started) < FIRST_BACKUP_SECONDS:
+        minutes = counted(math.ceil(FIRST_BACKUP_SECONDS / 60), "minute")
+        detail = f"no backups in {place} yet: the server makes the first one within {minutes}"
+    else:
+        return Finding(check="backups", ok=False, detail=f"no backups in {place}")
+    return Finding(check="backups", ok=True, detail=detail)
+
+
+def _backups(settings: Config, known: tuple[float, int] | None, none_yet: Finding) -> Finding:
     """Check that the last automatic backup is recent. `known` is the last one that a node reported;
-    a backup on that node's disk isn't visible here."""
+    a backup on that node's disk isn't visible here. `none_yet` is the finding without any."""
     try:
         now = time.time()
         made = backups.backups_made(asyncio.run(_kept(settings)), now)
@@ -172,7 +201,7 @@ def _backups(settings: Config, known: tuple[float, int] | None) -> Finding:
         ok = not backups.is_old(known[0], now)
         return Finding(check="backups", ok=ok, detail=f"{detail}, but another node made it")
     if last is None:
-        return Finding(check="backups", ok=False, detail=f"no backups in {place}")
+        return none_yet
     detail = f"{counted(len(made), 'backup')}, the last one {_hours(last, now)} old"
     return Finding(check="backups", ok=not backups.is_old(last, now), detail=detail)
 

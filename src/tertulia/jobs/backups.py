@@ -16,11 +16,12 @@ logger = logging.getLogger("tertulia.jobs")
 
 LONGEST_SECONDS: Final = 6 * 3600.0
 """The longest duration of a backup in seconds."""
-_OTHERS_SECONDS: Final = 600.0
+OTHERS_SECONDS: Final = 600.0
 """The interval, in seconds, of checking whether another node has made the backup."""
 _DAY: Final = 86400.0
 _HOUR: Final = 3600.0
-LEASE: Final = JobLease("backups")
+JOB: Final = "backups"
+LEASE: Final = JobLease(JOB)
 
 
 def backups(node: Node) -> Job:
@@ -58,7 +59,7 @@ def backups(node: Node) -> Job:
             await look()
 
         if not await LEASE.hold(log, make):
-            return _OTHERS_SECONDS
+            return OTHERS_SECONDS
         return min(max(due + _DAY - log.clock(), 0.0), _HOUR)
 
-    return Job("backups", once, round_seconds=LONGEST_SECONDS)
+    return Job(JOB, once, round_seconds=LONGEST_SECONDS)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
@@ -62,10 +63,15 @@ class JobLease:
             await store.write(lambda c: self.given_back(c, holder))
         return True
 
-    def is_held(self, connection: Connection, now: float, location: str = "") -> bool:
-        """Whether a holder at another location has a valid lease. `now` is in UNIX seconds."""
+    def is_held(
+        self, connection: Connection, now: float, location: str = "", since: float = -math.inf
+    ) -> bool:
+        """Whether a holder at another location has a valid lease, which it renewed after `since`.
+        Times are in UNIX seconds."""
         at = installation.value(connection, self._claim)
         if at is None or not -AHEAD_SECONDS <= now - float(at) < self._seconds:
+            return False
+        if float(at) < since:
             return False
         holder = installation.value(connection, self._holder) or ""
         return not location or holder.rpartition("#")[0] != location
