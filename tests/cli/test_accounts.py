@@ -178,6 +178,41 @@ def test_init_asks_on_a_terminal_and_applies_the_answers(
     assert (again.exit_code, "already" in again.stderr) == (1, True)
 
 
+def test_init_shows_links_if_the_mail_server_rejects_the_test_email(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(init, "can_be_asked", lambda: True)
+    place = Place(tmp_path / "data")
+
+    async def send_test(config: Config, address: str) -> str:
+        raise CommandFailed("The email couldn't be sent. 550 No such user here")
+
+    monkeypatch.setattr(mail, "send_test", send_test)
+    answers = (
+        *("Café", "Ann", "ann@example.com", "https://chat.example.com", "none"),
+        *("mail.example.com", "25", "", "", "", "n"),
+        *("", "ben@example.com, cleo@example.com, nobody"),
+    )
+    result = place.run("init", "--password", PASSWORD, typed="\n".join(answers) + "\n")
+    assert result.exit_code == 0, result.output
+    for name in ("ben", "cleo"):
+        assert re.search(f"{name}@example.com  https://chat.example.com/join/", result.stderr)
+    assert "No emails were sent yet, because the test email failed." in result.stderr
+    waiting = [one["to"] for one in place.answer("mail")["waiting"]]
+    assert waiting == ["ben@example.com", "cleo@example.com"]
+
+
+def test_init_says_that_no_one_was_invited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(init, "can_be_asked", lambda: True)
+    place = Place(tmp_path / "data")
+    answers = ("Café", "Ann", "ann@example.com", "", "none", "", "nobody")
+    result = place.run("init", "--password", PASSWORD, typed="\n".join(answers) + "\n")
+    assert result.exit_code == 0, result.output
+    assert "'nobody' isn't a valid email address" in result.stderr
+    assert "No one was invited." in result.stderr
+    assert "sent" not in result.stderr
+
+
 def test_interrupted_questions_still_show_the_account(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

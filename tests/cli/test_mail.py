@@ -4,15 +4,20 @@ import asyncio
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from tertulia.app.config import ConfigError, load
+from tertulia.outbound.mail_sender import MailSender
+from tertulia.outbound.mail_templates import MailTemplates, RenderedMail
+from tertulia.outbound.transports import Delayed, Undeliverable
 from tertulia.service.mailing import FOLDER
+from tertulia.store.outbox import KEPT_SECONDS
 from tests.cli.support import Place, run
 from tests.emails import due_emails, no_email_job
-from tests.support import open_organization
+from tests.support import TestClock, open_organization
 
 
 def email_files(place: Place) -> list[Path]:
@@ -62,6 +67,71 @@ def test_invitations_are_listed_with_their_link_unless_the_server_emails_it(plac
     links = [one["invite_link"] for one in json.loads(listed.stdout)["invitations"]]
     assert links == [shared, None]
     assert place.run("invite", "--send").exit_code == 2
+
+
+def listed_invitations(place: Place) -> dict[str, dict[str, Any]]:
+    """Return the invitations in the list, by address."""
+    listed = json.loads(run("invitations", "list", "--json", *place.flags).stdout)["invitations"]
+    return {one["email"]: one for one in listed}
+
+
+class Refusing:
+    """A mail server that accepts one address, has no user of another, and is busy for the rest."""
+
+    async def send(self, letter: RenderedMail, _mail_id: str) -> None:
+        if letter.to.startswith("wrong"):
+            raise Undeliverable("127.0.0.1: 550 No such user here")
+        if not letter.to.startswith("right"):
+            raise Delayed("127.0.0.1: 450 Try again later")
+
+
+@pytest.mark.usefixtures(no_email_job.__name__)
+def test_list_says_which_invitations_were_emailed(place: Place) -> None:
+    place.create_organization()
+    (place.data_dir / "tertulia.toml").write_text(
+        'external_url = "https://chat.example.com"\nsmtp_host = "127.0.0.1"\n'
+    )
+    clock = TestClock()
+
+    async def deliver() -> None:
+        async with open_organization(place.config, clock=clock) as org:
+            node = org.node
+            letters = MailTemplates(lambda: node.state, node.links)
+            await MailSender(node.store, letters, Refusing(), node.clock).deliver()
+
+    for name in ("right", "wrong", "busy"):
+        place.run("invite", "--email", f"{name}@example.com", "--send")
+    link = place.answer("invite", "--email", "shared@example.com")["invite_link"]
+    assert {one["email_status"] for one in listed_invitations(place).values()} == {
+        "waiting",
+        "none",
+    }
+    asyncio.run(deliver())
+    found = listed_invitations(place)
+    assert {address.partition("@")[0]: one["email_status"] for address, one in found.items()} == {
+        "right": "sent",
+        "wrong": "failed",
+        "busy": "waiting",
+        "shared": "none",
+    }
+    assert found["wrong@example.com"]["email_problem"] == "127.0.0.1: 550 No such user here"
+    assert found["busy@example.com"]["email_problem"] == "127.0.0.1: 450 Try again later"
+    assert found["right@example.com"]["invite_link"] is None
+    assert found["shared@example.com"]["invite_link"] == link
+    for address in ("wrong@example.com", "busy@example.com"):
+        assert "/join/" in found[address]["invite_link"]
+    text = run("invitations", "list", *place.flags).stdout
+    assert "couldn't be emailed, so share its link: 127.0.0.1: 550 No such user here" in text
+    assert "given up: 127.0.0.1: 550 No such user here" in place.run("mail").stdout
+    # It's never sent again by itself, and forgotten when it's revoked.
+    clock.ahead += 2 * KEPT_SECONDS
+    asyncio.run(deliver())
+    assert listed_invitations(place)["wrong@example.com"]["email_status"] == "failed"
+    run("invitations", "revoke", str(found["wrong@example.com"]["id"]), *place.flags)
+    clock.ahead += 2 * KEPT_SECONDS
+    asyncio.run(deliver())
+    waiting = [one["to"] for one in place.answer("mail")["waiting"]]
+    assert waiting == ["busy@example.com"]
 
 
 def test_links_lead_to_the_servers_address(place: Place) -> None:

@@ -108,9 +108,9 @@ def init(
     owner = asyncio.run(_init(new.config, founder))
     say("", f"Created the organization '{org}'.")
     try:
-        _ask_for_mail(new, owner.email)
+        can_send = _ask_for_mail(new, owner.email)
         _ask_for_channels(new.config)
-        _ask_for_people(new.config)
+        _ask_for_people(new.config, can_send=can_send)
     finally:  # This also runs after Ctrl+C, because the organization exists.
         say("")
         show(owner.printed(with_key=show_key), as_json=False)
@@ -234,13 +234,14 @@ _ENCRYPTION: Final = {"465": "tls", "25": "none"}
 """The usual encryption of a port."""
 
 
-def _ask_for_mail(new: _NewSettings, owner: str) -> None:
+def _ask_for_mail(new: _NewSettings, owner: str) -> bool:
+    """Ask for a mail server unless one is configured, and return whether the test email was
+    sent."""
     if new.config.smtp_host:
-        _try_mail(new.config, owner)
-        return
+        return _try_mail(new.config, owner)
     if not new.config.external_url:
         say("", "Email requires an address for links. Set it up when you know the address.")
-        return
+        return False
     say(
         "",
         "The mail server for invitations, password resets, and emails about missed messages.",
@@ -254,13 +255,15 @@ def _ask_for_mail(new: _NewSettings, owner: str) -> None:
         except ConfigError as error:
             say(f"  {error}")
             continue
-        if _try_mail(tried, owner) or not agree("Try different settings?", default=True):
+        can_send = _try_mail(tried, owner)
+        if can_send or not agree("Try different settings?", default=True):
             new.take(**settings)
             try:
                 new.write()
             except (ConfigError, OSError) as error:  # The organization exists.
                 say(f"  {error}")
-            return
+            return can_send
+    return False
 
 
 def _mail_server(host: str, before: Mapping[str, str | int]) -> dict[str, str | int]:
@@ -336,20 +339,27 @@ async def _create_channels(config: Config, names: Sequence[str]) -> None:
                 say(f"  {name}: {refusal}")
 
 
-def _ask_for_people(config: Config) -> None:
+def _ask_for_people(config: Config, *, can_send: bool) -> None:
+    """Ask whom to invite. `can_send` is whether the test email was sent."""
     say("", "People to invite: their email addresses, separated by commas.")
     people = several(ask("People"))
     invited = asyncio.run(_invite(config, people))
-    if config.smtp_host:
-        for address, _ in invited:
-            say(f"  {address}")
-        if invited:
-            say("  The server emails these invitations when it runs.")
-        return
     for address, link in invited:
-        say(f"  {address}  {link}")
-    if invited:
+        say(f"  {address}" if can_send else f"  {address}  {link}")
+    if people and not invited:
+        say("  No one was invited.")
+    elif invited and not config.smtp_host:
         say("  No emails were sent. Share each link with the person it's for.")
+    elif invited:
+        if not can_send:
+            say(
+                "  No emails were sent yet, because the test email failed. You can share each link"
+                " with the person it's for."
+            )
+        say(
+            "  The server emails these invitations when it runs. `tertulia invitations list` shows"
+            " whether that worked."
+        )
 
 
 async def _invite(config: Config, people: Sequence[str]) -> list[tuple[str, str]]:

@@ -1,6 +1,7 @@
 """`tertulia invitations` and `tertulia invite`: links that people join with."""
 
-from typing import Annotated, Final
+from enum import StrEnum
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -8,20 +9,37 @@ from tertulia.cli.accounts import role_name
 from tertulia.cli.commands import Column, Printed, command, configured, done, group, listing, opened
 from tertulia.cli.errors import UsageError
 from tertulia.cli.options import ROLES, RoleName
-from tertulia.cli.tables import moment
+from tertulia.cli.tables import moment, plain
 from tertulia.domain.accounts import invitations as verbs
 from tertulia.domain.accounts.invitations import MAX_MINUTES, InvitationTerms
 from tertulia.domain.accounts.users import first_owner
 from tertulia.model.errors import Refused
+from tertulia.model.invitations import Invitation
+from tertulia.model.mail import MailKind
 from tertulia.service.config import Config
 from tertulia.service.links import Links
 from tertulia.service.node import Caller
+from tertulia.store import outbox
+from tertulia.store.outbox import QueuedMail
 
 EXAMPLES = {
     "invite": "Example: `tertulia invite --data-dir data` for a link that anyone can use, or"
     " `tertulia invite --data-dir data --email ben@example.com` for one person"
 }
 _MINUTES_PER_DAY: Final = 24 * 60
+
+
+class _Email(StrEnum):
+    """Whether an invitation was emailed."""
+
+    NONE = "none"
+    """Nobody asked for an email, or there's no mail server: the link is to be shared."""
+    WAITING = "waiting"
+    SENT = "sent"
+    FAILED = "failed"
+    """The mail server rejected it, or it was retried for too long."""
+
+
 invitations = group("invitations", "Manage pending invitations: list, create, and revoke them.")
 
 
@@ -74,7 +92,15 @@ async def invite(
                 inviter_id, verbs.create_personal_link, email, terms, nonce, site
             )
         link = Links(vault).invitation(config.mail_site, made)
-    return Printed({"invite_link": link}, [link])
+    lines = [link]
+    if send:
+        lines.append(
+            f"The server emails it to {made.address} when it runs."
+            " `tertulia invitations list` shows whether that worked."
+        )
+    return Printed(
+        {"invite_link": link, "email_status": _Email.WAITING if send else _Email.NONE}, lines
+    )
 
 
 _CREATE = (
@@ -84,25 +110,54 @@ _CREATE = (
 invitations.command("create", epilog=_CREATE)(invite)
 
 
+_PROBLEMS: Final = {
+    _Email.WAITING: "isn't emailed yet, and is retried",
+    _Email.FAILED: "couldn't be emailed, so share its link",
+}
+
+
+def _email_status(
+    invitation: Invitation, queued: QueuedMail | None, config: Config
+) -> tuple[_Email, str | None]:
+    """Return whether the invitation was emailed, and the reason if it wasn't yet. `queued` is its
+    newest email in the outbox."""
+    if not invitation.sent_at or not config.smtp_host:
+        return _Email.NONE, None
+    if queued is None or int(queued.asked_at) < invitation.sent_at[-1]:
+        return _Email.SENT, None  # An email that was given up earlier can still be in the outbox.
+    if queued.given_up:
+        return _Email.FAILED, queued.given_up
+    return _Email.WAITING, queued.trouble or None
+
+
 @command(invitations, "list", "invitations list --data-dir data")
 async def list_invitations(caller: Caller) -> Printed:
-    """List all pending invitations, with the links that you can share."""
+    """List all pending invitations: whether they were emailed, and the links that you can share."""
     config, links = caller.node.config, caller.node.links
-    rows = [
-        {
-            "id": invitation.id,
-            "email": invitation.address,
-            "invited_by": caller.state.users[invitation.inviter_id].address,
-            "role": role_name(invitation.role),
-            "created_at": invitation.created_at,
-            "expires_at": invitation.expires_at,
-            # A link that was emailed proves the address, so it isn't shown.
-            "invite_link": links.invitation(config.mail_site, invitation)
-            if not invitation.sent_at or not config.smtp_host
-            else None,
-        }
-        for invitation in verbs.visible_to(caller.state, caller.user, caller.now)
-    ]
+    queued = {
+        one.mail.about: one
+        for one in await caller.node.store.read(outbox.queued)
+        if one.mail.kind is MailKind.INVITATION
+    }
+    rows: list[dict[str, Any]] = []
+    for invitation in verbs.visible_to(caller.state, caller.user, caller.now):
+        status, reason = _email_status(invitation, queued.get(invitation.id), config)
+        rows.append(
+            {
+                "id": invitation.id,
+                "email": invitation.address,
+                "invited_by": caller.state.users[invitation.inviter_id].address,
+                "role": role_name(invitation.role),
+                "created_at": invitation.created_at,
+                "expires_at": invitation.expires_at,
+                "email_status": status,
+                "email_problem": reason,
+                # A link that only its email contains proves the address, so it isn't shown.
+                "invite_link": links.invitation(config.mail_site, invitation)
+                if status is _Email.NONE or reason
+                else None,
+            }
+        )
     columns: dict[str, Column] = {
         "ID": "id",
         "FOR": ("email", lambda email: email or "anyone with the link"),
@@ -110,9 +165,16 @@ async def list_invitations(caller: Caller) -> Printed:
         "INVITED BY": "invited_by",
         "CREATED": ("created_at", moment),
         "EXPIRES": ("expires_at", lambda at: "never" if at is None else moment(at)),
-        "LINK": ("invite_link", lambda link: link or "emailed"),
+        "EMAIL": "email_status",
+        "LINK": "invite_link",
     }
-    return listing("invitations", columns, rows)
+    problems = [
+        f"Invitation {row['id']} {_PROBLEMS[row['email_status']]}: {plain(row['email_problem'])}"
+        for row in rows
+        if row["email_problem"]
+    ]
+    printed = listing("invitations", columns, rows)
+    return Printed(printed.answer, [*printed.lines, *problems])
 
 
 @command(invitations, "revoke", "invitations revoke 3 --data-dir data")

@@ -40,7 +40,8 @@ async def list_mail(config: Config) -> Printed:
     """List pending emails and why they're pending.
 
     A running server sends emails by itself, according to the smtp_… settings. Without smtp_host,
-    they're written to the directory `mail` in the data directory.
+    they're written to the directory `mail` in the data directory. Open invitations that the mail
+    server rejected are listed, too.
     """
     return await _list(config)
 
@@ -68,7 +69,11 @@ async def _list(config: Config) -> Printed:
     lines = [] if emails else ["No pending emails."]
     for email in emails:
         lines.append(f"{utc(email['asked_at'])}  {email['kind']:<16} {email['to']}")
-        if email["trouble"]:
+        if email["given_up"]:
+            lines.append(
+                f"  given up: {email['trouble']}. `tertulia invitations list` shows the link"
+            )
+        elif email["trouble"]:
             tried = counted(email["attempts"], "time")
             lines.append(
                 f"  tried {tried}, next attempt at {utc(email['due_at'])}: {email['trouble']}"
@@ -84,7 +89,8 @@ def _shown(waiting: QueuedMail) -> dict[str, Any]:
         "asked_at": int(waiting.asked_at),
         "due_at": int(waiting.due_at),
         "attempts": waiting.attempts,
-        "trouble": waiting.trouble,
+        "trouble": waiting.given_up or waiting.trouble,
+        "given_up": bool(waiting.given_up),
     }
 
 

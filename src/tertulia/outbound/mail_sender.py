@@ -113,6 +113,9 @@ class MailSender:
             logger.info("mail not sent, no longer needed", extra={"fields": facts})
             await self._store.write(lambda c: outbox.remove(c, waiting))
             return
+        if waiting.given_up:
+            await self._give_up(waiting, waiting.given_up)
+            return
         try:
             await self._transport.send(mail, waiting.id)
         except Undeliverable as error:
@@ -120,6 +123,8 @@ class MailSender:
                 "mail given up, rejected by the mail server",
                 extra={"fields": {**facts, "reason": str(error)}},
             )
+            await self._give_up(waiting, str(error))
+            return
         except (Delayed, TimeoutError) as error:
             await self._postpone_or_give_up(waiting, str(error) or "it took too long")
             return
@@ -135,7 +140,11 @@ class MailSender:
             "mail given up, retried for too long",
             extra={"fields": {**_facts(waiting), "reason": trouble}},
         )
-        await self._store.write(lambda c: outbox.remove(c, waiting))
+        await self._give_up(waiting, trouble)
+
+    async def _give_up(self, waiting: QueuedMail, reason: str) -> None:
+        now = self._clock()
+        await self._store.write(lambda c: outbox.give_up(c, waiting, now, reason))
 
     async def _postpone(self, waiting: QueuedMail, trouble: str) -> None:
         pause = retry_pause(waiting.attempts, FIRST_PAUSE, LONGEST_PAUSE, spread=0.25)

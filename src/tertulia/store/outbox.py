@@ -16,6 +16,10 @@ from tertulia.store.codec import encode
 from tertulia.store.database import Connection
 from tertulia.store.lanes import DeliveryFailure
 
+KEPT_SECONDS: Final = 86400.0
+"""The interval, in seconds, of checking whether a given-up invitation is still open."""
+_GIVEN_UP: Final = "given_up"
+"""The fact of a given-up email with the reason."""
 _decoder: Final = msgspec.json.Decoder(Mail)
 LAST_RANK: Final = 1
 _RANKS: Final = {MailKind.MISSED_MESSAGES: LAST_RANK, MailKind.DIGEST: LAST_RANK}
@@ -34,6 +38,11 @@ class QueuedMail(Struct, frozen=True, kw_only=True):
     trouble: str
     """The reason why the last attempt failed."""
     mail: Mail
+
+    @property
+    def given_up(self) -> str:
+        """The reason why it will never be sent; empty if it will."""
+        return self.mail.facts.get(_GIVEN_UP, "")
 
 
 def new_id() -> str:
@@ -79,9 +88,28 @@ def lease(connection: Connection, now: float, lease: float, limit: int) -> list[
 
 
 def remove(connection: Connection, waiting: QueuedMail) -> None:
-    """Delete an email that was sent or given up."""
+    """Delete an email that was sent or is no longer needed."""
     connection.run(
         "DELETE FROM mails WHERE id = ? AND attempts = ?", (waiting.id, waiting.attempts)
+    )
+
+
+def give_up(connection: Connection, waiting: QueuedMail, now: float, reason: str) -> None:
+    """Delete an email that can't be sent. An invitation stays in the outbox with the reason while
+    it's open, because its link still works and someone has to share it in another way. It comes due
+    every `KEPT_SECONDS` only so that it's deleted when the invitation ends."""
+    if waiting.mail.kind is not MailKind.INVITATION:
+        remove(connection, waiting)
+        return
+    facts = {**waiting.mail.facts, _GIVEN_UP: reason}
+    connection.run(
+        "UPDATE mails SET due_at = ?, trouble = '', doc = ? WHERE id = ? AND attempts = ?",
+        (
+            now + KEPT_SECONDS,
+            encode(msgspec.structs.replace(waiting.mail, facts=facts)),
+            waiting.id,
+            waiting.attempts,
+        ),
     )
 
 
