@@ -1,16 +1,15 @@
-"""Makes the pictures in `docs/pictures/`: `python -m docs.pictures`, with the client built.
+"""Take the pictures in `docs/pictures/`: `python -m docs.pictures`, with the client built.
 
-With `--all` it makes a contact sheet instead: every view and dialog in every look (light, dark,
-more contrast, forced colours, 390, 1024 and 1440 pixels, from right to left, long names), to be
-looked at before a release. `index.html` has all of them, `sheet-….png` those of a look beside each
-other.
+They show the demonstration, so they can be taken again when the client changes. The machine needs
+Chromium, and fonts for emoji and for the languages of the demonstration (on Debian:
+fonts-noto-color-emoji, fonts-noto-core, and fonts-noto-cjk).
 
-They show the demonstration, so that they can be made again whenever the client changes. The
-machine needs Chromium, and fonts for emoji and for the languages that the demonstration's people
-write (Debian: fonts-noto-color-emoji, fonts-noto-core, fonts-noto-cjk).
+`--all` makes a contact sheet instead, to look through before a release: every view and dialog in
+light and dark mode, with more contrast and forced colors, at 390, 1024, and 1440 pixels, from right
+to left, and with long names. `index.html` lists all pictures, and `sheet-….png` has those of one
+look.
 
-With `--mails DIRECTORY` it writes sheets of all mails there instead, in light and dark, for a
-window and a phone, to be looked at: they are not kept.
+`--mails DIRECTORY` writes sheets of all emails, in light and dark mode, for a window and a phone.
 """
 
 import argparse
@@ -21,6 +20,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +39,12 @@ SHEET_COLUMNS = 4
 MAIL_WIDTHS = (640, 390)
 MAIL_LANGUAGES = ("en", "de", "ja")
 LARGEST = 250_000
-"""Bytes that a picture may have."""
+"""The maximum size of a picture in bytes."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """What is shown, and how."""
+    """A picture of one view."""
 
     name: str
     fragment: str
@@ -63,31 +63,37 @@ class Picture:
             "has_touch": is_phone,
             "is_mobile": is_phone,
             "service_workers": "block",
+            "timezone_id": afternoon(),
         }
 
 
-def welcomed(page: Page) -> None:
-    """The welcome has been read."""
-    known = page.get_by_role("button", name="Hide", exact=True)
-    if known.count():
-        known.click()
-        # Nothing is hovered.
+def afternoon() -> str:
+    """Return a time zone where it's between four and five in the afternoon."""
+    ahead = (16 - datetime.now(UTC).hour + 12) % 24 - 12
+    return f"Etc/GMT{-ahead:+d}"  # The sign in these names is that of UTC minus local time.
+
+
+def hide_welcome(page: Page) -> None:
+    hide = page.get_by_role("button", name="Hide", exact=True)
+    if hide.count():
+        hide.click()
+        # Otherwise the pointer would hover over what is there now.
         page.mouse.move(0, 0)
 
 
 PICTURES = [
-    Picture("inbox", "inbox", prepare=welcomed),
+    Picture("inbox", "inbox", prepare=hide_welcome),
     Picture("topic", "narrow/channel/{workshop}/topic/sales.20by.20hour"),
     Picture("topic-dark", "narrow/channel/{numbers}/topic/November", "dark"),
     Picture("settings", "settings/preferences"),
-    Picture("phone", "inbox", size=PHONE, prepare=welcomed),
+    Picture("phone", "inbox", size=PHONE, prepare=hide_welcome),
     Picture("phone-topic", "narrow/channel/{kitchen}/topic/staff.20lunch", size=PHONE),
     Picture("phone-dark", "narrow/channel/{long table}/topic/Miga", "dark", PHONE),
 ]
 
 
-def made(browser: Browser, server: Server, picture: Picture, channels: dict[str, str]) -> bytes:
-    """The picture as PNG."""
+def take(browser: Browser, server: Server, picture: Picture, channels: dict[str, str]) -> bytes:
+    """Return the picture as PNG."""
     with browser.new_context(base_url=server.url, **picture.context) as context:
         sign_in_resident(context, server, "iris@cafe.example")
         page = context.new_page()
@@ -96,13 +102,13 @@ def made(browser: Browser, server: Server, picture: Picture, channels: dict[str,
         if picture.prepare:
             picture.prepare(page)
             settled(page)
-        # Presence and pictures come after.
+        # Presence and images load later.
         page.wait_for_timeout(1200)
         return page.screenshot()
 
 
-def small(png: bytes) -> bytes:
-    """The same as WebP, so exact that nobody sees a difference."""
+def as_webp(png: bytes) -> bytes:
+    """Return the picture as WebP, with the best quality that fits `LARGEST`."""
     with Image.open(io.BytesIO(png)) as image:
         for quality in (92, 86, 80, 70):
             written = io.BytesIO()
@@ -113,19 +119,19 @@ def small(png: bytes) -> bytes:
 
 
 def key_of(server: Server) -> str:
-    """The owner's, as a demonstration prints it."""
+    """Return the owner's API key, which the demonstration prints."""
     return str(re.findall(r"key=(\S+)", server.log_text())[0])
 
 
 def channels_of(server: Server) -> dict[str, str]:
-    """How the demonstration's channels are called in addresses, by name."""
+    """Return the IDs of the demonstration's channels by name, as addresses have them."""
     auth = ("iris@cafe.example", key_of(server))
-    answer = httpx.get(f"{server.url}/api/v1/streams", auth=auth).json()
-    return {one["name"]: f"{one['stream_id']}" for one in answer["streams"]}
+    streams = httpx.get(f"{server.url}/api/v1/streams", auth=auth).json()["streams"]
+    return {stream["name"]: f"{stream['stream_id']}" for stream in streams}
 
 
 def mail_sheets(browser: Browser, server: Server, directory: Path) -> None:
-    """Write a sheet of all mails for each language, width and scheme."""
+    """Write a sheet of all emails for each language, width, and color scheme."""
     directory.mkdir(parents=True, exist_ok=True)
     names = re.findall("<h2>(.+?)</h2>", httpx.get(f"{server.url}/dev/mails").text)
     for width, scheme in itertools.product(MAIL_WIDTHS, ("light", "dark")):
@@ -143,38 +149,45 @@ def mail_sheets(browser: Browser, server: Server, directory: Path) -> None:
 
 
 def sheet(shots: list[bytes]) -> Image.Image:
-    """The pictures on one, in columns that are about as long as each other."""
+    """Return one image with all pictures, in columns of about the same height."""
     images = [Image.open(io.BytesIO(shot)).convert("RGB") for shot in shots]
-    images.sort(key=lambda one: -one.height)
+    images.sort(key=lambda image: -image.height)
     columns: list[list[Image.Image]] = [[] for _ in range(SHEET_COLUMNS)]
     for image in images:
-        min(columns, key=lambda column: sum(one.height for one in column)).append(image)
+        min(columns, key=lambda column: sum(other.height for other in column)).append(image)
     width = images[0].width
-    height = max(sum(one.height for one in column) for column in columns)
-    found = Image.new("RGB", (width * len(columns), height), "#808080")
+    height = max(sum(image.height for image in column) for column in columns)
+    result = Image.new("RGB", (width * len(columns), height), "#808080")
     for number, column in enumerate(columns):
         top = 0
         for image in column:
-            found.paste(image, (number * width, top))
+            result.paste(image, (number * width, top))
             top += image.height
-    return found
+    return result
 
 
 def main() -> None:
-    """Make all of them, or those that are named."""
+    """Take all pictures, or the named ones."""
     parser = argparse.ArgumentParser(prog="python -m docs.pictures", description=__doc__)
-    parser.add_argument("names", nargs="*", help="only these pictures, or views of the sheet")
+    parser.add_argument(
+        "names", nargs="*", help="only these pictures, or views of the contact sheet"
+    )
     parser.add_argument("--all", action="store_true", help="make the contact sheet")
     parser.add_argument(
         "--look",
         action="append",
         choices=[look.name for look in contact_sheet.LOOKS],
-        help="only this one",
+        help="only this look",
     )
     parser.add_argument(
-        "--into", type=Path, default=SHEET, help="where the contact sheet goes (build/pictures)"
+        "--into",
+        type=Path,
+        default=SHEET,
+        help="the directory of the contact sheet (default: build/pictures)",
     )
-    parser.add_argument("--mails", metavar="DIRECTORY", type=Path, help="sheets of all mails")
+    parser.add_argument(
+        "--mails", metavar="DIRECTORY", type=Path, help="write sheets of all emails"
+    )
     options = parser.parse_args()
     wanted = options.names
     program = chromium()
@@ -212,11 +225,11 @@ def main() -> None:
                 )
                 sys.stdout.write(f"{options.into / 'index.html'}\n")
                 if troubles:
-                    raise SystemExit("\n".join(["To be mended:", *troubles]))
+                    raise SystemExit("\n".join(["Problems:", *troubles]))
             else:
                 for picture in PICTURES:
                     if not wanted or picture.name in wanted:
-                        content = small(made(browser, server, picture, channels))
+                        content = as_webp(take(browser, server, picture, channels))
                         (HERE / f"{picture.name}.webp").write_bytes(content)
             browser.close()
 
