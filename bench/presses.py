@@ -19,7 +19,7 @@ _WATCH: Final = """
 (ready) => {
     const isReady = new Function("before", `return ${ready}`);
     const before = {
-        title: document.querySelector("main h1")?.textContent,
+        title: document.querySelector("main h1")?.textContent.trim(),
         selected: document.querySelector("main article.selected")?.dataset.message,
         text: document.querySelector("main textarea")?.value,
     };
@@ -48,7 +48,7 @@ class _Press:
 
 
 _ARTICLE: Final = 'document.querySelector("main article")'
-_TITLE: Final = 'document.querySelector("main h1")?.textContent'
+_TITLE: Final = 'document.querySelector("main h1")?.textContent.trim()'
 _PRESSES: Final = (
     _Press("another channel", ("D", "A"), f"{_TITLE} !== before.title && {_ARTICLE}"),
     _Press(
