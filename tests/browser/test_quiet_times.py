@@ -1,5 +1,6 @@
 """Do not disturb: no notifications in any window until it ends, and a status that expires."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 from playwright.sync_api import expect
@@ -112,3 +113,42 @@ def test_a_pause_applies_to_every_window_and_can_be_ended(
     name.click()
     menu.get_by_role("menuitem", name="Set status").click()
     expect(page.get_by_label("Clear after")).to_have_value("kept")
+
+
+def test_quiet_hours_of_a_channel_leave_others_on(sqlite_site: Site, new_page: Open) -> None:
+    town = sqlite_site
+    hour = datetime.now(UTC).hour
+    with client_of(town.ben, town.server) as ben, client_of(town.ann, town.server) as ann:
+        ok(ann.call_endpoint("settings", method="PATCH", request={"timezone": "UTC"}))
+        for name in ("evening", "daytime"):
+            ok(ben.add_subscriptions([{"name": name}], principals=[town.ann.user_id]))
+        ids = {name: ok(ben.get_stream_id(name))["stream_id"] for name in ("evening", "daytime")}
+        hours = {
+            "days": list(range(7)),
+            "begin": (hour - 1) % 24 * 60,
+            "end": (hour + 1) % 24 * 60 or 1440,
+            "channel_ids": [ids["daytime"]],
+        }
+        request = {"hours": [hours]}
+        ok(ann.call_endpoint("quiet_times", method="PATCH", request=request))
+    laptop = new_page(town.server, town.ann)
+    laptop.page.add_init_script(NOTED)
+    laptop.go("settings/notifications")
+    page = laptop.page
+    channels = page.get_by_role("combobox", name="Quiet channels")
+    item = page.get_by_role("listitem").filter(has=channels)
+    expect(item).to_contain_text("daytime")
+    with page.expect_response("**/quiet_times"):
+        channels.fill("even")
+        page.get_by_role("option", name="evening").click()
+    with page.expect_response("**/quiet_times"):
+        item.get_by_role("button", name="daytime").click()
+    page.reload()
+    expect(item).to_contain_text("evening")
+    expect(item).not_to_contain_text("daytime")
+    expect(page.locator("#own-menu")).not_to_contain_text("Quiet hours until")
+    with client_of(town.ben, town.server) as ben:
+        for to in ("evening", "daytime"):
+            content = f"@**Ann** in the {to}"
+            ok(ben.send_message({"type": "stream", "to": to, "topic": "tea", "content": content}))
+    noted(laptop, ["@Ann in the daytime"])

@@ -30,7 +30,13 @@ async def times(org: Organization, who: str) -> dict[str, Any]:
 async def test_pauses_and_quiet_hours_are_set_and_sent_to_every_window(away: Away) -> None:
     org, now = away.org, int(away.clock())
     ben = org["ben"]
-    nothing: dict[str, Any] = {"paused_until": None, "hours": [], "timezone": "", "spans": []}
+    nothing: dict[str, Any] = {
+        "paused_until": None,
+        "hours": [],
+        "timezone": "",
+        "spans": [],
+        "channel_spans": [],
+    }
     assert await times(org, "ben") == nothing
     own, other = await ben.register(), await org["ann"].register()
     paused = (await ben.patch("/quiet_times", paused_until=now + 1800)).ok["quiet_times"]
@@ -41,7 +47,7 @@ async def test_pauses_and_quiet_hours_are_set_and_sent_to_every_window(away: Awa
     # One changes without the other; days are listed once, in order.
     both = (await ben.patch("/quiet_times", hours=[{**NIGHT, "days": [6, 0, 0]}])).ok["quiet_times"]
     assert both["paused_until"] == now + 1800
-    assert both["hours"] == [{**NIGHT, "days": [0, 6]}]
+    assert both["hours"] == [{**NIGHT, "days": [0, 6], "channel_ids": []}]
     assert await times(org, "ben") == both
     (await ben.patch("/quiet_times", hours=both["hours"])).ok
     ended = (await ben.patch("/quiet_times", paused_until=0, hours=[])).ok["quiet_times"]
@@ -73,6 +79,10 @@ async def test_pauses_and_quiet_hours_are_set_and_sent_to_every_window(away: Awa
         {"hours": [{"days": EVERY, "begin": 0, "end": 1440}]},
         {"hours": [NIGHT, {"days": EVERY, "begin": 420, "end": 1320}]},
         {"hours": [NIGHT] * 8},
+        {"hours": [{**NIGHT, "channel_ids": [10**6]}]},
+        {"hours": [{**NIGHT, "channel_ids": [0]}]},
+        {"hours": [{**NIGHT, "channel_ids": list(range(1, 102))}]},
+        {"hours": [{**NIGHT, "channel_ids": "kitchen"}]},
         {"hours": {"days": EVERY}},
     ],
 )
@@ -185,3 +195,112 @@ async def test_nothing_is_pushed_during_quiet_hours_or_afterwards(phones: Phones
     phones.clock.ahead += 1801
     await ann.write([ben.user_id], "after")
     assert [told["body"] for told in await phones.told()] == ["refused\nafter"]
+
+
+async def channel_hours(org: Organization, who: str, *names: str) -> dict[str, Any]:
+    """Quiet hours for these channels from an hour ago until an hour from now."""
+    state, now = org.node.state, int(org.node.clock())
+    channels = [state.channel_named(name) for name in names]
+    hour = now % 86400 // 3600
+    hours = {
+        "days": EVERY,
+        "begin": (hour - 1) % 24 * 60,
+        "end": (hour + 1) % 24 * 60 or 1440,
+        "channel_ids": sorted(channel.id for channel in channels if channel is not None),
+    }
+    (await org[who].patch("/quiet_times", hours=[hours])).ok
+    return hours
+
+
+async def test_quiet_hours_can_name_channels(away: Away) -> None:
+    org, ben = away.org, away.org["ben"]
+    await org.channel("garden", "ann", "ben")
+    listener = await ben.register()
+    hours = await channel_hours(org, "ben", "garden", "kitchen")
+    (event,) = await listener.events()
+    found = event["quiet_times"]
+    assert found == await times(org, "ben")
+    assert (found["hours"], found["spans"]) == ([hours], [])
+    (quiet,) = found["channel_spans"]
+    assert quiet["channel_ids"] == hours["channel_ids"]
+    begin, end = quiet["spans"][0]
+    assert begin <= away.clock() < end
+    assert len(quiet["spans"]) >= 15
+    # Each is listed once, in order.
+    twice = {**hours, "channel_ids": hours["channel_ids"][::-1] * 2}
+    assert (await ben.patch("/quiet_times", hours=[twice])).ok["quiet_times"] == found
+    # A channel can't be quiet all week, however the hours are split.
+    rest = {"days": EVERY, "begin": hours["end"] % 1440, "end": hours["begin"] or 1440}
+    (await ben.patch("/quiet_times", hours=[hours, rest])).refused("BAD_REQUEST")
+    others = {**rest, "channel_ids": hours["channel_ids"][:1]}
+    (await ben.patch("/quiet_times", hours=[hours, others])).refused("BAD_REQUEST")
+    first, second = ([one] for one in hours["channel_ids"])
+    apart = [{**hours, "channel_ids": first}, {**rest, "channel_ids": second}]
+    assert (await ben.patch("/quiet_times", hours=apart)).ok["quiet_times"]["hours"] == apart
+
+
+async def test_only_visible_channels_become_quiet_and_lost_ones_stay(away: Away) -> None:
+    org, ben = away.org, away.org["ben"]
+    await org.channel("secret", "ann", is_private=True)
+    secret = org.node.state.channel_named("secret")
+    assert secret is not None
+    given = [{**NIGHT, "channel_ids": [secret.id]}]
+    (await ben.patch("/quiet_times", hours=given)).refused("STREAM_DOES_NOT_EXIST")
+    assert (await times(org, "ben"))["hours"] == []
+    added = await org["ann"].post(
+        "/users/me/subscriptions", subscriptions=[{"name": "secret"}], principals=[ben.user_id]
+    )
+    assert added.ok
+    (await ben.patch("/quiet_times", hours=given)).ok
+    (await ben.delete("/users/me/subscriptions", subscriptions=["secret"])).ok
+    (await org["ann"].delete(f"/streams/{secret.id}")).ok
+    # They don't become quiet hours for everything, and can be changed.
+    assert (await times(org, "ben"))["spans"] == []
+    later = [{**given[0], "begin": 1330}]
+    assert (await ben.patch("/quiet_times", hours=later)).ok["quiet_times"]["hours"] == later
+    (await ben.patch("/quiet_times", hours=[])).ok
+    (await ben.patch("/quiet_times", hours=given)).refused("STREAM_DOES_NOT_EXIST")
+
+
+async def test_emails_wait_only_for_quiet_channels(away: Away) -> None:
+    org, ann, ben = away.org, away.org["ann"], away.org["ben"]
+    away.clock.stopped_at = datetime(2030, 4, 3, 12, tzinfo=UTC).timestamp()
+    await org.channel("garden", "ann", "ben")
+    await ann.send("kitchen", "cups", "@**Ben** waiting for the mail server")
+    await away.notices.once()
+    away.clock.ahead += 121
+    await away.notices.once()
+    await channel_hours(org, "ben", "kitchen")
+    await ann.send("kitchen", "plates", "@**Ben** in the evening")
+    await ann.send("garden", "cups", "@**Ben** now")
+    await ann.write([ben.user_id], "hello")
+    assert sorted(mail.subject for mail in await away.mails()) == [
+        "#garden > cups",
+        "Direct messages with Ann",
+    ]
+    end = datetime(2030, 4, 3, 13, 1, tzinfo=UTC).timestamp()
+    mails = await away.mails(end - away.clock())
+    assert sorted(mail.subject for mail in mails) == ["#kitchen > cups", "#kitchen > plates"]
+
+
+async def test_only_quiet_channels_are_not_pushed(phones: Phones) -> None:
+    org, ann, ben = phones.org, phones.org["ann"], phones.org["ben"]
+    phones.clock.stopped_at = datetime(2030, 4, 3, 12, tzinfo=UTC).timestamp()
+    await org.channel("garden", "ann", "ben")
+    await phones.add("ben")
+    phones.service.statuses["/phone"] = (503, "")
+    await ann.send("kitchen", "cups", "@**Ben** refused")
+    await phones.round()
+    phones.service.statuses.clear()
+    await channel_hours(org, "ben", "kitchen")
+    await ann.send("kitchen", "plates", "@**Ben** hush")
+    await ann.send("garden", "cups", "@**Ben** now")
+    await ann.write([ben.user_id], "hello")
+    phones.clock.ahead += 1800
+    told = await phones.told()
+    assert len(told) == 2
+    assert {"hello"} < {one["body"] for one in told}
+    phones.clock.ahead += 1801
+    await ann.send("kitchen", "spoons", "@**Ben** after")
+    (after,) = await phones.told()
+    assert "after" in after["body"]

@@ -20,7 +20,7 @@ class MutedUser(Struct, frozen=True, kw_only=True):
     since: UnixSeconds
 
 
-class QuietHours(Struct, frozen=True, kw_only=True):
+class QuietHours(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Weekly hours without notifications, in the user's time zone."""
 
     days: tuple[int, ...]
@@ -29,6 +29,12 @@ class QuietHours(Struct, frozen=True, kw_only=True):
     """Minutes after midnight."""
     end: int
     """Minutes after midnight, up to 1440; if it isn't after `begin`, on the next day."""
+    channel_ids: tuple[int, ...] = ()
+    """The only channels that are quiet; empty for all notifications."""
+
+    def covers(self, channel_id: int | None) -> bool:
+        """Whether the channel is quiet in these hours. None stands for all other notifications."""
+        return not self.channel_ids or channel_id in self.channel_ids
 
 
 class QuietTimes(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -18,7 +18,7 @@ from tertulia.service.config import Config
 from tertulia.service.credentials import Vault
 from tertulia.service.node import Node
 from tertulia.service.notifications.digests import Digests
-from tertulia.service.notifications.mail import missed_messages
+from tertulia.service.notifications.mail import missed_channel, missed_messages
 
 FOLDER = "mail"
 """The directory in the data directory where emails are written if no mail server is configured."""
@@ -56,16 +56,19 @@ class MailRenderer:
         """Return the rendered email; None if it's no longer needed. Raise Postponed during the
         person's quiet hours if the email is of a kind that waits for their end."""
         if mail.kind in _PUT_OFF:
-            self._require_no_quiet(mail, now)
+            await self._require_no_quiet(mail, now)
         if mail.kind is MailKind.MISSED_MESSAGES:
             return await missed_messages(self._node, mail, now)
         if mail.kind is MailKind.DIGEST:
             return await self._digests.rendered(mail, now)
         return await self._templates.rendered(mail, now)
 
-    def _require_no_quiet(self, mail: Mail, now: float) -> None:
+    async def _require_no_quiet(self, mail: Mail, now: float) -> None:
         user_id = mail.about or 0
-        until = quiet.quiet_until(self._node.state, user_id, now)
+        if user_id not in self._node.state.quiet_times:
+            return
+        channel_id = await missed_channel(self._node, mail)
+        until = quiet.quiet_until(self._node.state, user_id, now, channel_id)
         again = (
             None if until is None else rules.next_quiet_check(NotificationMethod.MAIL, now, until)
         )

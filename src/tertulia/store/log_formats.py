@@ -103,6 +103,7 @@ SINCE: Mapping[str, int] = {
     "Realm.max_unfinished_uploads_per_user": 101,
     "QueuesEnded": 101,
     "QuietHours": 101,
+    "QuietHours.channel_ids": 101,
     "QuietTimes": 101,
     "QuietTimesChanged": 101,
     "Passkey": 101,

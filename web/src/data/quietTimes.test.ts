@@ -3,6 +3,7 @@ import {
   minutesOf,
   PAUSES,
   pauseEnd,
+  quietChannels,
   quietUntil,
   STATUS_ENDS,
   statusEnd,
@@ -28,6 +29,21 @@ describe("quiet times", () => {
   ])("at %d last until %d", (now, until, change) => {
     expect(quietUntil(spans, now)).toBe(until);
     expect(secondsToChange(spans, now)).toBe(change);
+  });
+
+  it("can apply to channels only", () => {
+    const times = {
+      paused_until: null,
+      hours: [],
+      timezone: "",
+      spans: [],
+      channel_spans: [
+        { channel_ids: [1, 2], spans: [...spans] },
+        { channel_ids: [2, 3], spans: [[150, 300] as const] },
+      ],
+    };
+    const at = (now: number) => [...quietChannels(times, now)];
+    expect([50, 100, 150, 200, 300].map(at)).toEqual([[], [1, 2], [1, 2, 3], [2, 3], []]);
   });
 
   it("convert times of day", () => {

@@ -11,6 +11,8 @@ export interface QuietHours {
   /** Minutes after midnight. */
   begin: number;
   end: number;
+  /** The only quiet channels; empty: all notifications are off. */
+  channel_ids: number[];
 }
 
 export interface QuietTimes {
@@ -18,13 +20,21 @@ export interface QuietTimes {
   hours: QuietHours[];
   /** Time zone of the hours; empty: UTC. */
   timezone: string;
-  /** All quiet times of the coming days. */
+  /** The coming days' quiet times for all notifications. */
   spans: TimeSpan[];
+  /** The coming days' quiet hours of only some channels. */
+  channel_spans: { channel_ids: number[]; spans: TimeSpan[] }[];
 }
 
 /** When the current quiet time ends; 0 if notifications are on. */
 export function quietUntil(spans: readonly TimeSpan[], now: Seconds): Seconds {
   return spans.find(([begin, end]) => begin <= now && now < end)?.[1] ?? 0;
+}
+
+/** The channels that are quiet now, in addition to `spans`. */
+export function quietChannels(times: QuietTimes, now: Seconds): ReadonlySet<number> {
+  const quiet = times.channel_spans.filter(({ spans }) => quietUntil(spans, now));
+  return new Set(quiet.flatMap(({ channel_ids }) => channel_ids));
 }
 
 /** Seconds until the next possible change, at most a day. */

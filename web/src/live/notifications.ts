@@ -22,7 +22,7 @@ export function startNotifying(app: App): () => void {
       const message = store.data.messages.get((event["message"] as { id: number }).id);
       if (!message) return;
       if (isForMe(store.me, message)) offerPush(app);
-      if (quietTimes.until) return;
+      if (quietTimes.until || quietTimes.times?.channels.has(message.stream_id ?? 0)) return;
       const notice = notificationEffect(store.data, message);
       if (notice.isAudible) void sound(String(store.settings["notification_sound"]));
       if (notice.shown && mayNotify()) show(app, message);

@@ -5,7 +5,8 @@ import { words } from "../words/index.svelte";
 import { shortMoment } from "../words/times";
 
 class CurrentQuietTimes {
-  times = $state.raw<QuietTimes | null>(null);
+  /** `channels` are quiet now, even if other notifications are on. */
+  times = $state.raw<(QuietTimes & { channels: ReadonlySet<number> }) | null>(null);
   /** End of the pause; 0 if notifications are on. */
   until = $state(0);
 }

@@ -1,6 +1,6 @@
 /** Keeps the quiet times current, and changes them. */
 
-import { quietUntil, secondsToChange, type QuietTimes } from "../data/quietTimes";
+import { quietChannels, quietUntil, secondsToChange, type QuietTimes } from "../data/quietTimes";
 import { get, patch } from "../wire/http";
 import { quietTimes } from "./quietTimes.svelte";
 import type { Store } from "./store.svelte";
@@ -56,17 +56,18 @@ function ask(): void {
 function take(times: QuietTimes): void {
   updates += 1;
   lastCheck = Date.now() / 1000;
-  quietTimes.times = times;
-  look();
+  look(times);
 }
 
-function look(): void {
+function look(times: QuietTimes): void {
   window.clearTimeout(timer);
   const now = Date.now() / 1000;
-  const spans = quietTimes.times?.spans ?? [];
+  const { spans } = times;
+  quietTimes.times = { ...times, channels: quietChannels(times, now) };
   // A pause that just began counts even if the local clock is behind the server's.
-  const paused = quietTimes.times?.paused_until ?? 0;
+  const paused = times.paused_until ?? 0;
   quietTimes.until = Math.max(quietUntil(spans, now), paused > now ? paused : 0);
-  const next = now - lastCheck < MAX_AGE ? look : ask;
-  timer = window.setTimeout(next, secondsToChange(spans, now) * 1000);
+  const next = now - lastCheck < MAX_AGE ? () => look(times) : ask;
+  const all = [spans, ...times.channel_spans.map((quiet) => quiet.spans)].flat();
+  timer = window.setTimeout(next, secondsToChange(all, now) * 1000);
 }

@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import names, permissions
+from tertulia.domain import channel_access, names, permissions
 from tertulia.domain.accounts import personal_settings, users
 from tertulia.domain.accounts.users import require_person
 from tertulia.domain.notifications import quiet
@@ -230,6 +230,8 @@ LONGEST_PAUSE: Final = 366 * 86400
 """Seconds."""
 MAX_HOURS: Final = 7
 """Per account."""
+MAX_QUIET_CHANNELS: Final = 100
+"""Per set of quiet hours."""
 _DAY_MINUTES: Final = 1440
 
 
@@ -241,8 +243,8 @@ def change_quiet_times(
     """Pause the actor's notifications until that UNIX time (0, or a past time, to resume), or set
     weekly quiet hours.
 
-    Raise NotPermitted for bots; Refused for a pause longer than a year, invalid hours, and more
-    than `MAX_HOURS`.
+    Raise NotPermitted for bots; Refused for a pause longer than a year, invalid hours, channels
+    that the actor can't see, more than `MAX_HOURS`, and more than `MAX_QUIET_CHANNELS` in one.
     """
     require_person(context.actor)
     user_id = context.actor.id
@@ -257,6 +259,14 @@ def change_quiet_times(
         if len(hours) > MAX_HOURS:
             raise Refused(f"You can have at most {MAX_HOURS} sets of quiet hours.")
         checked = tuple(map(_checked, hours))
+        # Channels that are already listed stay, so that losing access to one blocks no change.
+        listed = {channel_id for item in before.hours for channel_id in item.channel_ids}
+        for item in checked:
+            for channel_id in item.channel_ids:
+                if channel_id not in listed:
+                    channel_access.visible_channel(
+                        context.state, context.actor, channel_id=channel_id
+                    )
         if quiet.leave_no_time(checked):
             raise Refused(
                 "Quiet hours can't cover the whole week. To stop notifications completely,"
@@ -277,7 +287,10 @@ def _checked(hours: QuietHours) -> QuietHours:
         )
     if hours.begin == hours.end:
         raise Refused("Quiet hours must end at a different time than they begin.")
-    return msgspec.structs.replace(hours, days=days)
+    channel_ids = tuple(sorted(set(hours.channel_ids)))
+    if len(channel_ids) > MAX_QUIET_CHANNELS:
+        raise Refused(f"Quiet hours can name at most {MAX_QUIET_CHANNELS} channels.")
+    return msgspec.structs.replace(hours, days=days, channel_ids=channel_ids)
 
 
 def check_own_avatar(context: CommandContext) -> Decision[None]:

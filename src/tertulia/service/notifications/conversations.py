@@ -151,3 +151,8 @@ def conversation_key(message: Message) -> str:
     """Return a key that is equal for all messages of one conversation."""
     channel_id, key, direct_id = message.conversation
     return f"d{direct_id}" if direct_id is not None else f"c{channel_id}/{key}"
+
+
+def channel_of_key(key: str) -> int | None:
+    """Return the channel's ID from a conversation's key; None for direct messages."""
+    return int(key[1:].partition("/")[0]) if key.startswith("c") else None

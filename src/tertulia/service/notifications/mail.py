@@ -102,6 +102,14 @@ class _Known(Struct, frozen=True):
     before: list[Message]
 
 
+async def missed_channel(node: Node, mail: Mail) -> int | None:
+    """Return the ID of the channel that the email's messages are in; None for direct messages and
+    for other emails."""
+    newest = mail.facts.get(MESSAGES, "").split()[-1:]
+    messages = await node.store.read(queries.messages, list(map(int, newest))) if newest else []
+    return messages[0].channel_id if messages else None
+
+
 async def missed_messages(node: Node, mail: Mail, now: float) -> RenderedMail | None:
     """Return the rendered email; None if there is nothing left to notify about."""
     user = node.state.users.get(mail.about)

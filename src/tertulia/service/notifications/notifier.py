@@ -35,7 +35,11 @@ from tertulia.model.changes import Entry, MessageEdited, MessageSent
 from tertulia.model.errors import Unavailable
 from tertulia.model.messages import Flag, Message
 from tertulia.service.messages.flags import is_read
-from tertulia.service.notifications.conversations import Notification, conversation_key
+from tertulia.service.notifications.conversations import (
+    Notification,
+    channel_of_key,
+    conversation_key,
+)
 from tertulia.store import log_entries, message_marks, queries
 from tertulia.store import notifications as notifications
 from tertulia.store.database import Connection, DatabaseError
@@ -345,7 +349,7 @@ class Notifier:
         waiting = list(due)
         for begin in range(0, len(waiting), PEOPLE_BATCH):
             people = BitMap(waiting[begin : begin + PEOPLE_BATCH])
-            later = self._postponed(channel, people, now)
+            later = self._postponed(channel, rows[0].conversation, people, now)
             away = people - BitMap.union(BitMap(), *(postponed.people for postponed in later))
             try:
                 ready = await self._notifications(channel, rows, away)
@@ -362,14 +366,15 @@ class Notifier:
                 channel.enqueued()
 
     def _postponed(
-        self, channel: NotificationChannel, people: BitMap, now: float
+        self, channel: NotificationChannel, conversation: str, people: BitMap, now: float
     ) -> list[_Postponed]:
         """Return people who are in quiet hours or active in a client, by when to check them
         again."""
+        channel_id = channel_of_key(conversation)
         by_time: dict[float | None, BitMap] = defaultdict(BitMap)
         present = BitMap()
         for user_id in people:
-            until = quiet.quiet_until(self._log.state, user_id, now)
+            until = quiet.quiet_until(self._log.state, user_id, now, channel_id)
             if until is not None:
                 by_time[rules.next_quiet_check(channel.method, now, until)].add(user_id)
             elif (

@@ -266,8 +266,11 @@ class PushSender:
         left = int(LIVES_SECONDS - (node.clock() - push.asked_at))
         if left <= 0 or subscription.paused_until > node.clock():
             return False
-        if still and quiet_until(node.state, user.id, node.clock()) is not None:
-            return push.wanted is not PushAction.SHOW  # Notifications that are already shown stay.
+        if still:
+            channel_id = still[-1][0].channel_id
+            if quiet_until(node.state, user.id, node.clock(), channel_id) is not None:
+                # Notifications that are already shown stay.
+                return push.wanted is not PushAction.SHOW
         is_urgent = any(reason in URGENT for _, reason in still)
         if still:
             if push.wanted is PushAction.TAKE_BACK:

@@ -34,6 +34,23 @@ class QuietHoursObject(Struct, kw_only=True, frozen=True):
             " next day."
         ),
     ]
+    channel_ids: Annotated[
+        list[int],
+        Doc(
+            "The only channels that are quiet in these hours, at most 100. Empty for all"
+            " notifications."
+        ),
+    ] = []
+
+
+class QuietChannelsObject(Struct, kw_only=True, frozen=True):
+    """When some channels are quiet."""
+
+    channel_ids: list[int]
+    spans: Annotated[
+        list[tuple[int, int]],
+        Doc("The quiet hours of the next 15 days: the start and end of each, in UNIX seconds."),
+    ]
 
 
 class QuietTimesObject(Struct, kw_only=True):
@@ -48,7 +65,14 @@ class QuietTimesObject(Struct, kw_only=True):
     ]
     spans: Annotated[
         list[tuple[int, int]],
-        Doc("All quiet times of the next 15 days: the start and end of each, in UNIX seconds."),
+        Doc(
+            "The quiet times of the next 15 days that apply to all notifications: the start and end"
+            " of each, in UNIX seconds."
+        ),
+    ]
+    channel_spans: Annotated[
+        list[QuietChannelsObject],
+        Doc("One object for each set of quiet hours that applies only to some channels."),
     ]
 
 
@@ -59,6 +83,20 @@ def quiet_times_object(state: State, user: User, now: float) -> QuietTimesObject
         hours=convert(times.hours, list[QuietHoursObject], from_attributes=True),
         timezone=user.timezone,
         spans=quiet.spans(state, user, now, now + AHEAD_SECONDS),
+        channel_spans=[
+            QuietChannelsObject(
+                channel_ids=list(item.channel_ids),
+                spans=quiet.spans_of(
+                    QuietTimes(user_id=user.id, hours=(item,)),
+                    quiet.zone_of(user),
+                    now,
+                    now + AHEAD_SECONDS,
+                    item.channel_ids[0],
+                ),
+            )
+            for item in times.hours
+            if item.channel_ids
+        ],
     )
 
 
@@ -78,7 +116,8 @@ async def get_quiet_times(call: Call) -> QuietTimesResponse:
     """Get your quiet times. This endpoint is a Tertulia extension.
 
     During quiet times, clients show no notifications and play no sounds, no push notifications are
-    sent, and emails about missed messages are held until they end."""
+    sent, and emails about missed messages are held until they end. Quiet hours can apply to chosen
+    channels only."""
     return _response(call)
 
 
@@ -111,7 +150,10 @@ def _event(context: ProjectionContext, change: QuietTimesChanged) -> Event:
 
 def quiet_times_section(context: SectionContext) -> dict[str, Any]:
     if context.viewer is None:
-        return {"quiet_times": QuietTimesObject(paused_until=None, hours=[], timezone="", spans=[])}
+        nothing = QuietTimesObject(
+            paused_until=None, hours=[], timezone="", spans=[], channel_spans=[]
+        )
+        return {"quiet_times": nothing}
     return {"quiet_times": quiet_times_object(context.state, context.viewer, context.now)}
 
 
