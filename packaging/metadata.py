@@ -1,8 +1,8 @@
-"""What the package says of where it comes from.
+"""The package's links to its repository.
 
-The place of the repository is in no file, for it may move: `make release REPOSITORY=https://…`
-names it. Then the package links it, and its README has the addresses of pictures and pages there,
-for places that show the README alone, such as a package index.
+No file names the repository, because it may move: `make release REPOSITORY=https://…` does. Then
+the package links to it, and so do the pictures and pages in its README, for package indexes, which
+show only the README.
 """
 
 import os
@@ -15,11 +15,11 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 REPOSITORY: Final = "RELEASE_REPOSITORY"
 
 
-class WhereItIs(MetadataHookInterface):
+class RepositoryLinks(MetadataHookInterface):
     """Fills in `readme` and `urls`."""
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Called with the static metadata, when a package is put together."""
+        """Add them to the static metadata."""
         text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
         if repository := os.environ.get(REPOSITORY, "").rstrip("/"):
             tag = f"v{metadata['version']}"

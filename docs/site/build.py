@@ -1,8 +1,7 @@
-"""`make docs`: the documentation as a site, into the Python package, where the server finds it.
+"""Build the documentation as a site into the Python package, which serves it: `make docs`.
 
-`python docs/site/build.py` needs what `requirements-docs.txt` has. It fails where a link leads
-nowhere, where no page is listed at the side that is not below one that is, and where the site is
-larger than a package should carry.
+Requires `requirements-docs.txt`. Fails if a link is broken, if a page is missing from the sidebar,
+or if the site is too large for a package.
 """
 
 import os
@@ -16,23 +15,23 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 SITE: Final = ROOT / "src" / "tertulia" / "manual"
 LARGEST: Final = 4 * 2**20
-"""Bytes that the site may have; packed it is a quarter of that."""
+"""The maximum size of the site in bytes. Compressed, it takes a quarter of that."""
 FROM_ELSEWHERE: Final = {
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "security-policy.md",
     "bench/README.md": "bench.md",
 }
-"""Pages that lie elsewhere in the repository, and what they are called here."""
+"""Pages from outside `docs/`, and their names in the site."""
 COPIED: Final = ("deploy", "Containerfile")
-"""What pages link to be downloaded."""
-BELOW: Final = ("decisions", "specification")
-"""Folders of pages that another page lists."""
+"""Files that pages offer as downloads."""
+NOT_IN_SIDEBAR: Final = ("decisions", "specification")
+"""Folders whose pages are listed on another page."""
 _STYLE: Final = re.compile(r' style="[^"]*"(?=[^<]*>)')
 _LINK: Final = re.compile(r"\]\((?P<path>[^)#:\s]+)(?P<anchor>#[^)\s]*)?\)")
 
 
 def build() -> None:
-    """Build the site again into `src/tertulia/manual`."""
+    """Build the site into `src/tertulia/manual`, and replace what is there."""
     from sphinx.cmd.build import build_main
 
     work = ROOT / "build" / "site"
@@ -43,35 +42,35 @@ def build() -> None:
         r'^__version__ = "(.+)"$', (ROOT / "src/tertulia/__init__.py").read_text(), re.MULTILINE
     )
     os.environ["TERTULIA_VERSION"] = version[1] if version else ""
-    made = work / "html"
+    html = work / "html"
     settings = Path(__file__).resolve().parent
     listed = runpy.run_path(str(settings / "conf.py"))["PAGES"].values()
-    if forgotten := pages_of(pages) - {name for some in listed for name in some}:
-        raise SystemExit(f"docs/site/conf.py lists no {', '.join(sorted(forgotten))}.")
+    if missing := pages_of(pages) - {name for group in listed for name in group}:
+        raise SystemExit(f"Pages missing from docs/site/conf.py: {', '.join(sorted(missing))}.")
     options = ["-q", "-W", "--keep-going", "-n", "-E", "-b", "html", "-d", str(work / "doctrees")]
-    if code := build_main([*options, "-c", str(settings), str(pages), str(made)]):
+    if code := build_main([*options, "-c", str(settings), str(pages), str(html)]):
         raise SystemExit(code)
-    for name in ("objects.inv", ".buildinfo"):  # For other builds alone.
-        (made / name).unlink(missing_ok=True)
-    for page in made.rglob("*.html"):  # The server's policy has no styles within pages.
+    for name in ("objects.inv", ".buildinfo"):  # Only other builds use them.
+        (html / name).unlink(missing_ok=True)
+    for page in html.rglob("*.html"):  # The server's policy allows no inline styles.
         text = page.read_text(encoding="utf-8")
         page.write_text(_STYLE.sub("", text), encoding="utf-8")
-    size = sum(file.stat().st_size for file in made.rglob("*") if file.is_file())
+    size = sum(file.stat().st_size for file in html.rglob("*") if file.is_file())
     if size > LARGEST:
-        raise SystemExit(f"The site has {size:,} bytes: more than {LARGEST:,}.")
+        raise SystemExit(f"The site has {size:,} bytes, and can have at most {LARGEST:,}.")
     shutil.rmtree(SITE, ignore_errors=True)
-    shutil.copytree(made, SITE)
+    shutil.copytree(html, SITE)
     print(f"{SITE.relative_to(ROOT)}: {size / 2**20:.1f} MiB")
 
 
 def pages_of(folder: Path) -> set[str]:
-    """The pages that somebody must find at the side: all but the first one and those below one."""
-    found = (page.relative_to(folder).with_suffix("") for page in folder.rglob("*.md"))
-    return {page.as_posix() for page in found if page.parts[0] not in BELOW} - {"index"}
+    """Return the names of the pages that must be in the sidebar."""
+    pages = (page.relative_to(folder).with_suffix("") for page in folder.rglob("*.md"))
+    return {page.as_posix() for page in pages if page.parts[0] not in NOT_IN_SIDEBAR} - {"index"}
 
 
 def gather(pages: Path) -> None:
-    """Put the sources into one tree, with the links between them as they are there."""
+    """Copy the sources into one tree, and adapt the links between them."""
     shutil.copytree(ROOT / "docs", pages, ignore=shutil.ignore_patterns("site", "*.py"))
     for origin, name in FROM_ELSEWHERE.items():
         shutil.copy(ROOT / origin, pages / name)
@@ -87,8 +86,8 @@ def gather(pages: Path) -> None:
 
 
 def _moved(text: str, home: Path, folder: Path) -> str:
-    """A page's text with its links as they are from `folder` of the site, which were written from
-    `home` of the repository."""
+    """Return a page's text with its links, which are relative to `home` in the repository, relative
+    to `folder` in the site."""
 
     def link(found: re.Match[str]) -> str:
         target = os.path.normpath(home / found["path"])

@@ -1,4 +1,4 @@
-"""Settings of Sphinx for the documentation's site; `docs/site/build.py` runs it."""
+"""Sphinx's configuration for the documentation, used by `docs/site/build.py`."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ root_doc = "index"
 extensions = ["myst_parser"]
 myst_heading_anchors = 4
 nitpicky = True
-# What there is, is listed below; the build sees to it that nothing is forgotten.
+# Pages are listed below, and the build checks that none is missing.
 suppress_warnings = ["toc.not_included"]
 smartquotes = False
 
@@ -76,5 +76,5 @@ PAGES = {
         "voice": "How we write",
     },
 }
-"""The pages by who reads them, with what they are called at the side."""
+"""The pages of the sidebar and their titles, by reader."""
 html_context = {"pages_by_reader": PAGES}
