@@ -33,7 +33,7 @@ class _Email(StrEnum):
     """Whether an invitation was emailed."""
 
     NONE = "none"
-    """Nobody asked for an email, or there's no mail server: the link is to be shared."""
+    """No email was requested, or the server sends none: share the link yourself."""
     WAITING = "waiting"
     SENT = "sent"
     FAILED = "failed"
