@@ -32,6 +32,15 @@ def test_the_first_minutes_of_an_owner_and_a_new_user(sqlite_site: Site, shared_
     expect(steps.get_by_role("button", name="Done: Invite people")).to_be_visible()
     # A new organization announces new users.
     expect(steps.get_by_role("button", name="Done: Get notified when people join")).to_be_visible()
+    # An organization without email invites people with a link.
+    steps.get_by_role("button", name="Invite people").click()
+    page.get_by_role("button", name="Create an invitation link instead").click()
+    invitation = page.get_by_role("dialog", name="Invitation link")
+    invitation.get_by_role("button", name="Create link").click()
+    expect(invitation.get_by_role("textbox", name="Invitation link")).to_have_value(
+        re.compile("/join/")
+    )
+    invitation.locator(".buttons").get_by_role("button", name="Close").click()
     steps.get_by_role("button", name="Set up email").click()
     expect(page.get_by_text("tertulia mail --test ann@example.com")).to_be_visible()
     page.get_by_role("button", name="Send test email").click()

@@ -120,6 +120,27 @@ async def test_a_channel_is_created_with_its_subscribers(org: Organization) -> N
     assert taken.refused("CHANNEL_ALREADY_EXISTS", 409)["channel_name"] == "DEN"
 
 
+async def test_people_have_read_what_the_notification_bot_says_about_their_own_changes(
+    org: Organization,
+) -> None:
+    async def unread(who: str) -> list[str]:
+        snapshot = (await org[who].register()).data["unread_msgs"]
+        return sorted(topic["topic"] for topic in snapshot["streams"])
+
+    members = [org["ben"].user_id, org["cleo"].user_id]
+    reply = await org["ben"].post("/channels/create", name="den", subscribers=members)
+    assert (await unread("ben"), await unread("cleo")) == ([], ["channel events"])
+    await org["ben"].patch(f"/streams/{reply.ok['id']}", description="A quiet room")
+    about = {"type": "stream", "to": "den", "topic": "tea", "content": "one"}
+    reply = await org["ben"].post("/messages", **about, read_by_sender=True)
+    sent = reply.ok["id"]
+    await org["ben"].patch(f"/messages/{sent}", topic="✔ tea", propagate_mode="change_all")
+    assert (await unread("ben"), await unread("cleo")) == ([], ["channel events", "✔ tea"])
+    # Ann isn't subscribed, so nothing changes for her.
+    await org["ann"].patch(f"/messages/{sent}", topic="tea", propagate_mode="change_all")
+    assert (await unread("ann"), await unread("ben")) == ([], ["tea"])
+
+
 async def test_a_channel_can_be_created_without_subscribers(org: Organization) -> None:
     reply = await org["ben"].post("/channels/create", name="den", subscribers=[])
     found = (await org["ben"].get(f"/streams/{reply.ok['id']}")).ok["stream"]

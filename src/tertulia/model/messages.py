@@ -156,10 +156,11 @@ class MessageSent(Change, frozen=True, tag="message_sent"):
 
     Its recipients follow from the subscriptions or the conversation. `flags` are the sparse flags
     by user. `read_by` are other users for whom it's read from the start, because they muted the
-    sender. `widget` is its first submessage. `new_conversation` is the direct conversation that it
-    began. `queue_id` and `local_id` identify the request for the sender; `request_digest` is a
-    digest of that and of what was sent (empty without them). `attachment_ids` are uploaded files
-    that it links. `awaits_previews` means that previews of its links are pending.
+    sender or did what it reports. `widget` is its first submessage. `new_conversation` is the
+    direct conversation that it began. `queue_id` and `local_id` identify the request for the
+    sender; `request_digest` is a digest of that and of what was sent (empty without them).
+    `attachment_ids` are uploaded files that it links. `awaits_previews` means that previews of its
+    links are pending.
 
     The log has no copy of content. In an entry that is read from the database, `message` has the
     present content, `gone` means that it was deleted since, and `moved_to` is the channel that it

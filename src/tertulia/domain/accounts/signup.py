@@ -187,14 +187,17 @@ def join(
             invited_group_ids=tuple(sorted(group.id for group in invited)),
         )
     groups = sorted({*user.invited_group_ids, *joining.group_ids})
+    channels = _channels(state, invitation)
     changes: list[AnyChange] = [
         users.creation_change(state, user, joining.credential, groups),
-        *subscription_changes.initial_subscription_changes(
-            state, user, _channels(state, invitation)
-        ),
+        *subscription_changes.initial_subscription_changes(state, user, channels),
         *admission.invitation_acceptance_changes(state, user.address),
         *bot_messages.posting_changes(
-            context, list(_bot_messages(state, user, invitation)), render, users=[user]
+            context,
+            list(_bot_messages(state, user, invitation)),
+            render,
+            users=[user],
+            joined=channels,
         ),
     ]
     mails = (
@@ -232,7 +235,8 @@ def _bot_messages(state: State, user: User, invitation: Invitation | None) -> It
             yield bot_messages.to_user(inviter.id, text)
     board = state.channels.get(state.realm.signup_announcements_channel_id)
     if board is not None and not board.is_archived:
-        yield bot_messages.channel_message(state, board, words("joined", person=who), SIGN_UPS)
+        text = words("joined", person=who)
+        yield bot_messages.channel_message(state, board, text, SIGN_UPS, about_id=user.id)
 
 
 def preview_welcome(context: CommandContext, render: Render, text: str) -> Decision[int]:

@@ -132,7 +132,8 @@ def subscribe(
         *bot_messages.new_channel_messages(context, created, announce=wanted.announce),
         *messages,
     ]
-    changes.extend(bot_messages.posting_changes(context, texts, render, created))
+    joined = [channel for channel, change in fresh if context.actor.id in change.user_ids]
+    changes.extend(bot_messages.posting_changes(context, texts, render, created, joined=joined))
     return Decision(msgspec.structs.replace(outcome, notified=notified), changes)
 
 

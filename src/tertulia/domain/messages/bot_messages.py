@@ -38,6 +38,8 @@ class BotMessage(Struct, frozen=True):
     to: ToChannel | ToPeople
     content: str
     sender_id: int = NOTIFICATION_BOT
+    about_id: int | None = None
+    """The user whose own action it reports. For them, it's read from the start."""
 
 
 def posting_changes(
@@ -46,11 +48,13 @@ def posting_changes(
     render: Render,
     new: Sequence[Channel] = (),
     users: Sequence[User] = (),
+    joined: Sequence[Channel] = (),
 ) -> list[MessageSent]:
     """Return the changes that post the messages, in order. Their mentions notify nobody.
 
     `new` and `users` are channels and accounts that the same decision creates, so that the messages
-    can be sent to them, link them, and mention them.
+    can be sent to them, link them, and mention them. `joined` are channels that it subscribes
+    the user whose action the messages report.
     """
     state = context.state.with_changes(*new, *users) if new or users else context.state
     seen = msgspec.structs.replace(context, state=state)
@@ -74,7 +78,22 @@ def posting_changes(
                 ),
             )
         )
-    return sending.sending_changes(drafts)
+    joined_ids = {channel.id for channel in joined}
+    return [
+        _read_by_doer(context.state, change, message.about_id, joined_ids)
+        for change, message in zip(sending.sending_changes(drafts), messages, strict=True)
+    ]
+
+
+def _read_by_doer(
+    state: State, change: MessageSent, user_id: int | None, joined_ids: set[int]
+) -> MessageSent:
+    channel_id = change.message.channel_id
+    if user_id is None or channel_id is None or user_id in change.read_by:
+        return change
+    if channel_id not in joined_ids and not state.is_subscribed(user_id, channel_id):
+        return change
+    return msgspec.structs.replace(change, read_by=(*change.read_by, user_id))
 
 
 def texts_for(state: State, user_id: int | None = None) -> Texts:
@@ -90,7 +109,11 @@ def to_user(user_id: int, content: str) -> BotMessage:
 
 
 def channel_message(
-    state: State, channel: Channel, content: str, topic: str = CHANNEL_EVENTS
+    state: State,
+    channel: Channel,
+    content: str,
+    topic: str = CHANNEL_EVENTS,
+    about_id: int | None = None,
 ) -> BotMessage:
     """Return a message to a topic of the channel, or to its general chat if the channel allows no
     other topic."""
@@ -100,6 +123,7 @@ def channel_message(
     return BotMessage(
         ToChannel(topic="" if policy is TopicsPolicy.EMPTY_ONLY else topic, channel=channel),
         content,
+        about_id=about_id,
     )
 
 
@@ -114,13 +138,13 @@ def new_channel_messages(
     board = state.channels.get(state.realm.new_channel_announcements_channel_id)
     if announce and public and board is not None and not board.is_archived:
         text = words("channels_created", count=len(public), person=creator, channels=_links(public))
-        sent.append(channel_message(state, board, text, NEW_CHANNELS))
+        sent.append(channel_message(state, board, text, NEW_CHANNELS, context.actor.id))
     if state.realm.send_channel_events_messages:
         for channel in channels:
             text = words("channel_created", privacy=_privacy(words, channel), person=creator)
             if channel.description:
                 text += f" {words('with_description')}\n{fenced_block(channel.description)}"
-            sent.append(channel_message(state, channel, text))
+            sent.append(channel_message(state, channel, text, about_id=context.actor.id))
     return sent
 
 
@@ -179,7 +203,7 @@ def channel_change_messages(
                 _holders(state, words, new_holders),
                 right,
             )
-    return [channel_message(state, after, text) for text in notes]
+    return [channel_message(state, after, text, about_id=context.actor.id) for text in notes]
 
 
 def silent_mention(user: User) -> str:
@@ -262,16 +286,18 @@ def move_messages(
     if source is target and topics.toggles_resolution(moved.topic, moved.new_topic):
         done = moved.new_topic.startswith(RESOLVED)
         name = "topic_resolved" if done else "topic_unresolved"
-        return [BotMessage(there, words(name, person=who))]
+        return [BotMessage(there, words(name, person=who), about_id=user.id)]
     messages = []
     if tell_old:
         name = "topic_moved_to" if is_all else "messages_moved_to"
         place = _named(words, source, target, moved.new_topic)
-        messages.append(BotMessage(source_place, words(name, person=who, place=place, count=count)))
+        text = words(name, person=who, place=place, count=count)
+        messages.append(BotMessage(source_place, text, about_id=user.id))
     if tell_new:
         name = "topic_moved_from" if is_all else "messages_moved_from"
         place = _named(words, target, source, moved.topic)
-        messages.append(BotMessage(there, words(name, person=who, place=place, count=count)))
+        text = words(name, person=who, place=place, count=count)
+        messages.append(BotMessage(there, text, about_id=user.id))
     return messages
 
 
