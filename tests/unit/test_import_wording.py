@@ -9,7 +9,7 @@ import pytest
 import tertulia.imports
 from tertulia.cli.requested_imports import REPEATED
 from tertulia.imports.report import ImportReport
-from tertulia.imports.wording import kind_in, message_of, reason_in
+from tertulia.imports.wording import kind_in, lines_of, message_of, reason_in
 from tertulia.texts import LANGUAGES, texts
 
 SOURCES = Path(tertulia.imports.__file__).parent
@@ -55,6 +55,29 @@ def test_no_text_is_unused() -> None:
     assert REASONS.keys() - used - {REPEATED} == set()
 
 
+def test_nouns_fit_their_counts() -> None:
+    for language, nouns in {
+        "en": ("person", "people"),
+        "de": ("Person", "Personen"),
+        "es": ("persona", "personas"),
+        "fr": ("personne", "personnes"),
+        "ja": ("ユーザー", "ユーザー"),
+        "pt": ("pessoa", "pessoas"),
+    }.items():
+        assert tuple(kind_in(language, "people", count) for count in (1, 2)) == nouns
+    report = ImportReport()
+    report.count("people")
+    report.count("messages", 1346)
+    report.skip("files", "The file is missing.")
+    assert lines_of(report) == [
+        "       1,346  messages",
+        "           1  person",
+        "Skipped:",
+        "           1  file. The file is missing.",
+    ]
+    assert "* 1.346 Nachrichten" in message_of(report, "Zulip 11.4", "de").splitlines()
+
+
 @pytest.mark.parametrize("language", sorted(set(LANGUAGES) - {"en"}))
 def test_a_report_is_in_the_language_of_its_reader(language: str) -> None:
     report = ImportReport()
@@ -64,7 +87,8 @@ def test_a_report_is_in_the_language_of_its_reader(language: str) -> None:
     said = message_of(report, "Zulip 11.4", language)
     assert "25" in said
     assert "Zulip 11.4" in said
+    assert f"1 {kind_in(language, 'files', 1)}:" in said
     assert not any(word in said for word in ("larger", "messages:", "doesn't", "finished"))
     assert reason_in(language, "An error of a verb.") == "An error of a verb."
-    assert kind_in(language, "unheard-of things") == "unheard-of things"
+    assert kind_in(language, "unheard-of things", 1) == "unheard-of things"
     assert reason_in("en", "It's larger than 25 MiB.") == "It's larger than 25 MiB."

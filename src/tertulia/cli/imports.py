@@ -27,6 +27,7 @@ from tertulia.imports.lock import DIRECTORY, ImportBusy, delete_extracted, impor
 from tertulia.imports.progress import ImportRefused, Progress
 from tertulia.imports.reading import SeparateSource
 from tertulia.imports.source import Source, SourceError
+from tertulia.imports.wording import kind_in, lines_of
 from tertulia.jobs.imports import only_import
 from tertulia.log.log import Log
 from tertulia.model.errors import Refused, Unavailable
@@ -182,7 +183,8 @@ def _state_of(progress: Progress) -> str:
     if progress.step != "messages":
         return f"{progress.step}…"
     share = 100 * progress.messages / max(progress.expected, progress.messages, 1)
-    text = f"{progress.messages:,} of {progress.expected:,} messages ({share:.0f}%)"
+    messages = kind_in("en", "messages", progress.expected)
+    text = f"{progress.messages:,} of {progress.expected:,} {messages} ({share:.0f}%)"
     now = time.time()
     if rate := progress.rate(now):
         text += f", {rate:,.0f} a second"
@@ -211,7 +213,7 @@ def _json(progress: Progress) -> dict[str, Any]:
 
 def _lines(progress: Progress, *, is_dry: bool) -> list[str]:
     lines = [f"{'Would import' if is_dry else 'Imported'} from {progress.origin}:"]
-    lines += progress.report.lines(samples=2)
+    lines += lines_of(progress.report, samples=2)
     if not is_dry and (rate := progress.rate(progress.ended_at)):
         lines.append(f"{rate:,.0f} messages a second.")
     return lines

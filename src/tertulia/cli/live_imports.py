@@ -21,6 +21,7 @@ from tertulia.cli.errors import CommandFailed
 from tertulia.cli.import_target import opened_target
 from tertulia.cli.options import AsJson
 from tertulia.imports.lock import DIRECTORY, import_lock
+from tertulia.imports.wording import lines_of
 from tertulia.jobs.imports import only_import
 from tertulia.model.changes import RealmChanged
 from tertulia.service.config import Config
@@ -241,7 +242,7 @@ def _lines(followed: "Followed") -> list[str]:
         if is_finished
         else f"Stopped following {followed.url}. Run the command again to continue."
     ]
-    lines += followed.report.lines()
+    lines += lines_of(followed.report)
     if followed.differences:
         lines.append("Not brought along:")
         lines += [f"  {difference}" for difference in followed.differences]

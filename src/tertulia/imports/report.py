@@ -71,17 +71,6 @@ class ImportReport(Struct):
         for remark in (*self.skipped.values(), *self.changed.values()):
             remark.samples.clear()
 
-    def lines(self, samples: int = 0) -> list[str]:
-        """Return the report as lines for people, with at most `samples` samples per remark."""
-        lines = [f"  {number:>10,}  {kind}" for kind, number in sorted(self.imported.items())]
-        for title, remarks in (("Skipped:", self.skipped), ("Changed:", self.changed)):
-            if remarks:
-                lines.append(title)
-            for remark in remarks.values():
-                lines.append(f"  {remark.count:>10,}  {remark.kind}. {remark.reason}")
-                lines += [f"              {sample}" for sample in remark.samples[:samples]]
-        return lines
-
     def to_json(self) -> dict[str, Any]:
         return {
             "imported": dict(sorted(self.imported.items())),

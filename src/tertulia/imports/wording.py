@@ -13,10 +13,11 @@ from tertulia.imports.report import MAX_SHOWN, ImportReport
 from tertulia.texts import texts
 
 
-def kind_in(language: str, kind: str) -> str:
-    """Return the plural noun of imported records in that language."""
-    kinds: Mapping[str, str] = texts(language, "imports").texts["kinds"]
-    return kinds.get(kind, kind)
+def kind_in(language: str, kind: str, count: int) -> str:
+    """Return the noun for `count` imported records in that language."""
+    phrases = texts(language, "imports")
+    known = phrases.texts["kinds"].get(kind)
+    return kind if known is None else phrases.filled(known, count=count)
 
 
 def reason_in(language: str, reason: str) -> str:
@@ -40,19 +41,42 @@ def _patterns() -> list[tuple[re.Pattern[str], str]]:
     ]
 
 
+def _counted(language: str, kind: str, number: int) -> str:
+    from babel.numbers import format_decimal  # Imported by the first report.
+
+    return f"{format_decimal(number, locale=language)} {kind_in(language, kind, number)}"
+
+
+def lines_of(report: ImportReport, samples: int = 0) -> list[str]:
+    """Return the report as lines for the command line, with at most `samples` samples per
+    remark."""
+    lines = [
+        f"  {number:>10,}  {kind_in('en', kind, number)}"
+        for kind, number in sorted(report.imported.items())
+    ]
+    for title, remarks in (("Skipped:", report.skipped), ("Changed:", report.changed)):
+        if remarks:
+            lines.append(title)
+        for remark in remarks.values():
+            kind = kind_in("en", remark.kind, remark.count)
+            lines.append(f"  {remark.count:>10,}  {kind}. {remark.reason}")
+            lines += [f"              {sample}" for sample in remark.samples[:samples]]
+    return lines
+
+
 def message_of(report: ImportReport, origin: str, language: str) -> str:
     """Return the message about a finished import as Markdown: the counts and the most frequent
     remarks."""
     phrases = texts(language, "imports")
     lines = [phrases("title", origin=origin), ""]
     counts = sorted(report.imported.items())
-    lines += [f"* {number:,} {kind_in(language, kind)}" for kind, number in counts]
+    lines += [f"* {_counted(language, kind, number)}" for kind, number in counts]
     for heading, remarks in (("skipped", report.skipped), ("changed", report.changed)):
         shown = sorted(remarks.values(), key=lambda remark: -remark.count)[:MAX_SHOWN]
         if shown:
             lines += ["", f"**{phrases(heading)}**", ""]
         lines += [
-            f"* {remark.count:,} {kind_in(language, remark.kind)}:"
+            f"* {_counted(language, remark.kind, remark.count)}:"
             f" {reason_in(language, remark.reason)}"
             for remark in shown
         ]

@@ -5,6 +5,8 @@ export type ImportKind = (typeof KINDS)[number];
 
 export interface Remark {
   kind: string;
+  /** The noun in the user's language, in the form that fits the count. */
+  label: string;
   reason: string;
   count: number;
   samples: string[];
@@ -15,7 +17,7 @@ export interface Summary {
   imported: Record<string, number>;
   skipped: Remark[];
   changed: Remark[];
-  /** The kinds in the user's language. */
+  /** The nouns of `imported` in the user's language, in the forms that fit the counts. */
   labels: Record<string, string>;
 }
 

@@ -48,6 +48,7 @@ class ImportRemarkObject(Struct, kw_only=True):
     """Records of one kind that are skipped or changed for the same reason."""
 
     kind: Annotated[str, Doc("The plural noun, such as `messages`.")]
+    label: Annotated[str, Doc("The noun in your language, in the form that fits `count`.")]
     reason: Annotated[str, Doc("A sentence in your language.")]
     count: int
     samples: Annotated[list[str], Doc("Up to 5 examples.")]
@@ -60,7 +61,10 @@ class ImportSummaryObject(Struct, kw_only=True):
     imported: Annotated[dict[str, int], Doc("Counts by plural noun, such as `messages`.")]
     skipped: Annotated[list[ImportRemarkObject], Doc("Records that aren't imported.")]
     changed: Annotated[list[ImportRemarkObject], Doc("Records that are imported with changes.")]
-    labels: Annotated[dict[str, str], Doc("The plural nouns in your language.")]
+    labels: Annotated[
+        dict[str, str],
+        Doc("The nouns of `imported` in your language, in the forms that fit the counts."),
+    ]
 
 
 class ImportProgressObject(Struct, kw_only=True):
@@ -212,20 +216,21 @@ def _object(
 def _summary(summary: ImportSummary | None, language: str) -> ImportSummaryObject | None:
     if summary is None:
         return None
-    remarks = (*summary.skipped, *summary.changed)
-    kinds = {*summary.imported, *(remark.kind for remark in remarks)}
     return ImportSummaryObject(
         origin=summary.origin,
         imported=summary.imported,
         skipped=[_remark(each, language) for each in summary.skipped],
         changed=[_remark(each, language) for each in summary.changed],
-        labels={kind: kind_in(language, kind) for kind in sorted(kinds)},
+        labels={
+            kind: kind_in(language, kind, count) for kind, count in sorted(summary.imported.items())
+        },
     )
 
 
 def _remark(remark: ImportRemark, language: str) -> ImportRemarkObject:
     return ImportRemarkObject(
         kind=remark.kind,
+        label=kind_in(language, remark.kind, remark.count),
         reason=reason_in(language, remark.reason),
         count=remark.count,
         samples=list(remark.samples),
