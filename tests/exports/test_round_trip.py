@@ -266,6 +266,7 @@ async def compare(history: History, config: Config, directory: Path, url: str) -
         source.close()
         vault.close()
     assert progress.report.skipped == {}
+    assert progress.origin.startswith("Tertulia ")
     found = difference(before, after)
     assert not found, "\n".join(f"{key}: {one!r:.300}" for key, one in found.items())
 

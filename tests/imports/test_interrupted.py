@@ -1,12 +1,16 @@
 """Imports of each kind of export that are interrupted at any point and run again."""
 
+import errno
 import random
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
+import apsw
 import pytest
 
+from tertulia.app.founding import opened_log
 from tertulia.imports import importer, sorting
 from tertulia.imports.mattermost.source import MattermostExport
 from tertulia.imports.progress import Progress
@@ -14,7 +18,7 @@ from tertulia.imports.rocketchat.source import RocketChatDump
 from tertulia.imports.slack.export import SlackExport
 from tertulia.imports.slack.index import _Builder
 from tertulia.imports.sorting import MessageSorter
-from tertulia.imports.source import Source
+from tertulia.imports.source import Source, SourceError
 from tertulia.imports.zulip.source import ZulipExport
 from tertulia.log.log import Log
 from tertulia.model.errors import Unavailable
@@ -149,3 +153,46 @@ async def test_an_import_continues_when_the_disk_has_room_again(
             await run()
     assert 0 < run.commits < whole.commits
     assert await outcome(run.config, await run()) == expected
+
+
+async def test_a_disk_that_is_full_while_the_export_is_read_is_no_damage_of_the_export(
+    kind: str, export: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Temporary SQLite files and others report it in different ways."""
+    run = Run(kind, export, tmp_path / "run")
+
+    class Small(apsw.Connection):
+        def __init__(self, *args: Any, **more: Any) -> None:
+            super().__init__(*args, **more)
+            if "import" in Path(self.filename).parts:
+                self.execute("PRAGMA max_page_count = 3")
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        if kind in {"zulip", "slack"}:
+            patch.setattr(apsw, "Connection", Small)
+        else:
+            patch.setattr(MessageSorter, "add", full)
+        with pytest.raises(OSError, match="No space left on device"):
+            await run()
+    assert run.commits == 0
+    progress = await run()
+    assert progress.messages == MESSAGES
+
+
+@pytest.mark.parametrize("other", KINDS)
+async def test_an_export_of_another_service_is_refused(
+    kind: str, other: str, export: Path, tmp_path: Path
+) -> None:
+    if kind == other:
+        pytest.skip("It's the right importer.")
+    config = Config(data_dir=str(tmp_path / "data"))
+    config.data_path.mkdir()
+    work = config.data_path / "import"
+    with pytest.raises(SourceError) as caught, closing(KINDS[other](export, work)) as source:
+        await imported(config, source)
+    assert "so it isn't" in str(caught.value)
+    async with opened_log(config, print) as log:
+        assert log.state.is_empty

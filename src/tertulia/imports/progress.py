@@ -1,9 +1,12 @@
 """The progress of an import, or of a check before one."""
 
+import errno
 import logging
+import os
 from collections.abc import Callable, Iterator
 from typing import Final, Literal, TypeVar
 
+import apsw
 from msgspec import Struct, field
 
 from tertulia.imports.context import ImportContext
@@ -93,11 +96,13 @@ class ImportCanceled(Exception):
 
 def read_from(read: Callable[[], T]) -> T:
     """Call `read`, and return its result. Errors that the source didn't foresee, for example from
-    crafted exports, become SourceError."""
+    crafted exports, become SourceError. A full disk raises OSError, because the export is fine."""
     try:
         return read()
     except (SourceError, OSError):
         raise
+    except apsw.FullError as error:  # A temporary SQLite file of the source.
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
     except Exception as error:
         logger.warning("could not read the export", exc_info=True)
         raise SourceError(

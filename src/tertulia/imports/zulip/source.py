@@ -63,10 +63,11 @@ class ZulipExport:
             if table == "zerver_message"
         )
         number, size = realm.scratch.files()
+        version = text(self._small("migration_status.json"), "zulip_version")
         return Survey(
             fingerprint=self._fingerprint,
             name=text(realm.rows("zerver_realm")[0], "name"),
-            origin=f"Zulip {text(self._small('migration_status.json'), 'zulip_version')}".strip(),
+            origin=version if version.startswith("Tertulia") else f"Zulip {version}".strip(),
             messages=messages,
             files=number,
             file_bytes=size,
