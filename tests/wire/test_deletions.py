@@ -25,7 +25,7 @@ async def begun(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(5):
         await ben.send("lounge", "a", f"m{number}")
     with monkeypatch.context() as patch:
-        patch.setattr(deleting, "TOPIC_SECONDS", -1.0)
+        patch.setattr(deleting, "WRITTEN_SECONDS", -1.0)
         answer = (await org["ann"].delete(f"/users/{ben.user_id}", actions=ALL)).ok
     assert (answer["complete"], answer["deleted_messages"]) == (False, 0)
     assert not org.node.state.users[ben.user_id].is_deleted

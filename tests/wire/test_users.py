@@ -640,7 +640,7 @@ async def test_messages_of_an_account_and_its_bots_are_deleted_on_request(
     (await cleo.delete(path, actions=actions)).refused("UNAUTHORIZED_PRINCIPAL")
     assert org.node.state.users[ben.user_id].is_active
     gone = written.pop(what)
-    monkeypatch.setattr(deleting, "TOPIC_SECONDS", -1.0)
+    monkeypatch.setattr(deleting, "WRITTEN_SECONDS", -1.0)
     first = await org["ann"].delete(path, actions=actions)
     assert first.ok["complete"] is False
     monkeypatch.undo()

@@ -34,6 +34,7 @@ from tertulia.domain.messages.deleting import DeletionScope
 from tertulia.model.errors import Refused
 from tertulia.model.numbers import counted
 from tertulia.model.users import User
+from tertulia.service import deletions
 from tertulia.service.accounts import leave
 from tertulia.service.config import Config
 from tertulia.service.links import Links
@@ -435,7 +436,8 @@ async def erase(
         if not typer.confirm(question, err=True):
             raise CommandFailed("Canceled. Nothing was changed.")
     while not await leave(caller, account.id, scope, erased=True, comment=None, files=files):
-        typer.echo("Still deleting messages…", err=True)
+        if deletion := await deletions.found(caller.node.store, account.id):
+            typer.echo(f"{deletion.messages:,} messages deleted…", err=True)
     return done(f"{account.address} is erased.")
 
 

@@ -19,6 +19,9 @@ from tertulia.store import editing, topics
 
 TOPIC_SECONDS = 20.0
 """The number of seconds for which one request deletes messages, in batches."""
+WRITTEN_SECONDS = 5.0
+"""The same for a person's messages, whose deletion may take minutes. Clients show its progress
+after each request."""
 _FOUND: Final = 5000
 """The number of an account's messages that are read at a time. People write in many conversations,
 and those of one conversation are deleted together."""
@@ -74,12 +77,12 @@ async def delete_written(
     scope: DeletionScope,
     worked: Callable[[int], Awaitable[None]],
 ) -> bool:
-    """Delete the messages of these accounts in `scope`. Return whether all are deleted, as
-    `delete_topic` does. `worked` is called after each batch, with its size. Raise NotPermitted if
-    the caller isn't an administrator."""
+    """Delete the messages of these accounts in `scope`. Return whether all are deleted; if not,
+    because `WRITTEN_SECONDS` have passed, call this again. `worked` is called after each batch,
+    with its size. Raise NotPermitted if the caller isn't an administrator."""
     permissions.require_administrator(caller.state, caller.user)
     loop = asyncio.get_running_loop()
-    until = loop.time() + TOPIC_SECONDS
+    until = loop.time() + WRITTEN_SECONDS
     for user_id in user_ids:
         after = 0
         while lines := await caller.node.store.read(editing.written_by, user_id, after, _FOUND):
