@@ -76,16 +76,31 @@ def is_alive(pid: int) -> bool:
     return True
 
 
+def measured(server: Server) -> set[str]:
+    """The name of the worker that answers, as in its metrics."""
+    with connected(server) as line:
+        text = line.ask(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").body
+    return set(re.findall(r'[{,]node="([^"]+)"', text.decode()))
+
+
 def test_workers_are_replaced_without_errors_for_clients(crew: Site) -> None:
     server = crew.server
     assert server.process is not None
     before = workers(server)
     assert before.keys() == {0, 1}
+    names: set[str] = set()
+    server.wait(lambda: names.update(measured(server)) or len(names) == 2, "both were measured")
+    seen = set(names)
+
+    def is_replaced() -> bool:
+        seen.update(measured(server))
+        return not any(map(is_alive, before.values()))
+
     with crowded(server, crew.ann) as crowd:
         crowd.wait_for_more(20)
         server.process.send_signal(signal.SIGHUP)
         server.wait_for_log("a worker is ready", 4)
-        server.wait(lambda: not any(map(is_alive, before.values())), "the old workers are gone")
+        server.wait(is_replaced, "the old workers are gone")
         # A worker that is terminated from outside is replaced, too.
         after = workers(server)
         os.kill(after[1], signal.SIGTERM)
@@ -95,6 +110,9 @@ def test_workers_are_replaced_without_errors_for_clients(crew: Site) -> None:
     assert not set(after.values()) & set(before.values())
     # The same names each time, so that metrics aren't new series.
     assert "another node has this name" not in server.log_text()
+    assert seen <= names | {f"{name}-next" for name in names}
+    left: set[str] = set()
+    server.wait(lambda: left.update(measured(server)) or names <= left, "both names are back")
     assert server.stop() == 0
     assert server.log_text().count("Tertulia is ready at") == 1
     assert not any(map(is_alive, workers(server).values()))
