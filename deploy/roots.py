@@ -70,7 +70,8 @@ def arguments_of(parser: argparse.ArgumentParser, into: str) -> argparse.Namespa
         type=Path,
         action="append",
         default=[],
-        help="a directory to mount at the same path in the roots, such as a package index",
+        help="a directory or file to mount at the same path in the roots, such as a package index"
+        " or certificates",
     )
     parser.add_argument("--keep", action="store_true", help="don't delete the roots afterwards")
     arguments = parser.parse_args()
@@ -100,9 +101,11 @@ def entered(stage: Stage, bound: Sequence[Path], *, network: bool) -> Iterator["
     there too, and the `bound` directories are mounted."""
     mounts: list[Path] = []
 
-    def mount(*words: str, at: str) -> None:
+    def mount(*words: str, at: str, is_file: bool = False) -> None:
         target = stage.root / at.lstrip("/")
-        target.mkdir(parents=True, exist_ok=True)
+        (target.parent if is_file else target).mkdir(parents=True, exist_ok=True)
+        if is_file:
+            target.touch()
         subprocess.run(["mount", *words, str(target)], check=True)
         mounts.append(target)
 
@@ -119,7 +122,7 @@ def entered(stage: Stage, bound: Sequence[Path], *, network: bool) -> Iterator["
                     shutil.copy(Path("/", name), there)
                     copied.append(there)
             for one in bound:
-                mount("--bind", "-o", "ro", str(one), at=str(one))
+                mount("--bind", "-o", "ro", str(one), at=str(one), is_file=one.is_file())
         yield Enter(stage.root)
     finally:
         for target in reversed(mounts):
