@@ -204,6 +204,11 @@ def test_backup_is_made_verified_listed_and_restored(tmp_path: Path, place: Plac
     for old in kept("2026-03-11T03:00", "2026-03-12T03:00"):
         to.mkdir(exist_ok=True)
         (to / old.name).write_bytes(b"x")
+    left, current, other = ".tertulia-20260311T03.0123456789abcdef", ".t.0123456789abcdef", ".nfs12"
+    for name in (left, current, other):
+        (to / name).write_bytes(b"x")
+    for name in (left, other):
+        os.utime(to / name, (0, 0))
     (to / "another.zip").write_bytes(b"not ours")
     result = place.run("backups")
     assert result.stdout.count("2026-03-1") == 2
@@ -216,6 +221,9 @@ def test_backup_is_made_verified_listed_and_restored(tmp_path: Path, place: Plac
     ]  # The other is the last of its week.
     assert not (to / made["deleted"][0]).exists()
     assert (to / "another.zip").exists()
+    assert not (to / left).exists(), "a killed process left it"
+    assert (to / current).exists()
+    assert (to / other).exists()
     assert not list(place.data_dir.glob("backup-*")), "nothing is left where it was made"
     assert place.run("check").exit_code == 0
     target = Place(tmp_path / "target")

@@ -5,7 +5,7 @@ import contextlib
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 from msgspec import Struct
 
@@ -15,7 +15,11 @@ from tertulia.service.config import Config
 from tertulia.service.credentials import Vault, VaultError, load_secret
 from tertulia.store import backups, installation, transfer
 from tertulia.store.backups import StoredBackup, anonymous_file, temporary_directory
+from tertulia.store.disk_files import DiskFiles
 from tertulia.store.transfer import Manifest, Progress, try_restore
+
+_DRAFT_SECONDS: Final = 3600.0
+"""A killed process left unfinished backups that weren't written to for this many seconds."""
 
 
 class BackupResult(Struct, frozen=True, kw_only=True):
@@ -71,6 +75,8 @@ async def make(settings: Config, progress: Progress) -> BackupResult:
         file = await asyncio.to_thread(_written, settings, directory, progress, now)
         try:
             await storage.put_from(file.name, file)
+            if isinstance(storage, DiskFiles):
+                await storage.delete_drafts(now - _DRAFT_SECONDS)
             results = await backups.stored_backups(storage)
             days, weeks = settings.backup_keep_days, settings.backup_keep_weeks
             over = backups.superseded_backups(results, days, weeks, now)

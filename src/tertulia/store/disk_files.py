@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -15,6 +16,8 @@ from tertulia.store.files import Files, StoredFile, is_path, parts_of
 
 _CHUNK: Final = 256 * 1024
 _PIECE: Final = 1024 * 1024
+_DRAFT: Final = re.compile(r"\..{1,20}\.[0-9a-f]{16}")
+"""The names of files being written, as `DiskFiles._put` makes them."""
 
 
 class DiskFiles(Files):
@@ -97,6 +100,18 @@ class DiskFiles(Files):
             # Files being written have no valid path.
             if is_path(path) and (stored_file := self.find(path)) is not None:
                 yield stored_file
+
+    async def delete_drafts(self, before: float) -> None:
+        """Delete unfinished files of processes that were killed while writing them into the root
+        directory: those that weren't written to since `before` (UNIX seconds)."""
+        await asyncio.to_thread(self._delete_drafts, before)
+
+    def _delete_drafts(self, before: float) -> None:
+        for file in self.root.iterdir():
+            # Another process may have just finished it.
+            with contextlib.suppress(FileNotFoundError):
+                if _DRAFT.fullmatch(file.name) and file.lstat().st_mtime < before:
+                    file.unlink()
 
     @contextlib.asynccontextmanager
     async def local(self, stored: StoredFile) -> AsyncIterator[Path]:
