@@ -207,7 +207,7 @@ def _backups(settings: Config, known: tuple[float, int] | None, none_yet: Findin
 
 
 def _hours(at: float, now: float) -> str:
-    return counted(round((now - at) / 3600), "hour")
+    return counted(hours, "hour") if (hours := round((now - at) / 3600)) else "less than an hour"
 
 
 async def _kept(settings: Config) -> list[StoredBackup]:
