@@ -236,4 +236,6 @@ async def test_backups_are_stored_in_a_bucket(home: Place, bucket: S3Server) -> 
     told = await run(home, "backups")
     assert second.backup.name in told
     assert (first.backup.name in told) == (first.backup.name == second.backup.name)
-    assert "ok      backups: 1 backup, the last one less than an hour old" in await run(home, "check")
+    assert "ok      backups: 1 backup, the last one less than an hour old" in await run(
+        home, "check"
+    )

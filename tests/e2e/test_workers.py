@@ -89,12 +89,18 @@ def test_workers_are_replaced_without_errors_for_clients(crew: Site) -> None:
     before = workers(server)
     assert before.keys() == {0, 1}
     names: set[str] = set()
-    server.wait(lambda: names.update(measured(server)) or len(names) == 2, "both were measured")
-    seen = set(names)
+    seen: set[str] = set()
+
+    def are_measured(known: set[str]) -> bool:
+        """Whether both workers have answered by now."""
+        known |= measured(server)
+        return names <= known and len(known) > 1
 
     def is_replaced() -> bool:
         seen.update(measured(server))
         return not any(map(is_alive, before.values()))
+
+    server.wait(lambda: are_measured(names), "both were measured")
 
     with crowded(server, crew.ann) as crowd:
         crowd.wait_for_more(20)
@@ -112,7 +118,7 @@ def test_workers_are_replaced_without_errors_for_clients(crew: Site) -> None:
     assert "another node has this name" not in server.log_text()
     assert seen <= names | {f"{name}-next" for name in names}
     left: set[str] = set()
-    server.wait(lambda: left.update(measured(server)) or names <= left, "both names are back")
+    server.wait(lambda: are_measured(left), "both names are back")
     assert server.stop() == 0
     assert server.log_text().count("Tertulia is ready at") == 1
     assert not any(map(is_alive, workers(server).values()))
