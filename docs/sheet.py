@@ -1,8 +1,8 @@
-"""The contact sheet: every view and dialog in every look, to be looked at as a whole.
+"""The contact sheet: pictures of every view and dialog in every look.
 
-Each view is reached once by a wide window and once by a phone, and then shown in its looks; and
-both once more when everybody and everything has a long name. What stands out of a window at its
-sides is told at the end.
+Each view is opened once in a wide window and once on a phone, and photographed in each look; then
+both again after everyone and everything got a long name. Views that extend beyond the window's
+sides are listed at the end.
 """
 
 import html
@@ -27,7 +27,7 @@ WIDE: Final = {"width": 1440, "height": 900}
 
 @dataclass(frozen=True)
 class Look:
-    """One way in which a view is seen, once it is there."""
+    """A window size and color scheme for the pictures."""
 
     name: str
     window: str
@@ -35,12 +35,12 @@ class Look:
     size: Mapping[str, int]
     scheme: str = "light"
     contrast: bool = False
-    """Where the system asks for more of it."""
+    """Whether the system asks for more contrast."""
     forced: bool = False
-    """With the system's few colours for everything."""
+    """Whether the system forces its few colors."""
     rtl: bool = False
     long: bool = False
-    """With long names."""
+    """Whether everyone and everything has a long name."""
 
 
 LOOKS: Final = (
@@ -66,14 +66,14 @@ _PICTURES_SHOWN: Final = """() => [...document.images].every((one) => {
     const { top, bottom } = one.getBoundingClientRect();
     return one.complete || bottom < 0 || top > innerHeight;
 })"""
-"""Those that are in the window."""
+"""Whether the images in the window are loaded."""
 
 LONG: Final = "Wilhelmina Konstantinopolitanskaya-Featherstonehaugh of the Upper Terrace"
 COLUMNS: Final = {"wide": 4, "phone": 8}
 ROWS: Final = {"wide": 4, "phone": 2}
-"""Of one sheet."""
+"""Rows on a sheet."""
 SMALL: Final = {"wide": 480, "phone": 240}
-"""How wide a picture is there, in pixels."""
+"""The width of a picture on a sheet, in pixels."""
 
 
 def made(
@@ -86,8 +86,10 @@ def made(
     names: Sequence[str] = (),
     looks: Sequence[str] = (),
 ) -> list[str]:
-    """Make the sheets of these views (all, where none is named) in these looks. What could not be
-    reached, and what stands out of its window, comes back."""
+    """Make the sheets of these views in these looks, by default of all.
+
+    Return the problems: views that couldn't be opened, and those that extend beyond the window.
+    """
     into.mkdir(parents=True, exist_ok=True)
     wanted = [look for look in LOOKS if not looks or look.name in looks]
     shots: dict[str, dict[str, str]] = {}
@@ -108,7 +110,7 @@ def made(
 
 
 class _Camera:
-    """One window, with which all views are gone through."""
+    """Opens all views in one kind of window."""
 
     def __init__(
         self,
@@ -131,7 +133,7 @@ class _Camera:
                 self._shown(view, shots.setdefault(view.name, {}))
             except BrowserError as error:
                 said = str(error).splitlines()[0]
-                self._troubles.append(f"{view.name} ({self._window}): not reached: {said}")
+                self._troubles.append(f"{view.name} ({self._window}): couldn't be opened: {said}")
             sys.stdout.write(f"{self._window} {view.name} {time.monotonic() - began:.1f} s\n")
             sys.stdout.flush()
         for context in self._contexts.values():
@@ -147,7 +149,7 @@ class _Camera:
                 yield from self._pages(part)
 
     def _pages(self, part: str) -> Iterator[View]:
-        """The pages that it leads to."""
+        """Yield the pages that a part links to."""
         page = self._context(OWNER).new_page()
         page.goto(f"/#{part}")
         settled(page)
@@ -162,7 +164,7 @@ class _Camera:
             yield View(name, place.replace("{", "{{").replace("}", "}}"))
 
     def _context(self, who: str | None) -> BrowserContext:
-        """A browser in which they are signed in."""
+        """Return the browser context where this user is signed in."""
         if who not in self._contexts:
             context = self._browser.new_context(**_how(self._server, self._looks[0]))
             if who is not None:
@@ -182,7 +184,7 @@ class _Camera:
                 settled(page)
             for step in view.steps:
                 take(page, step)
-            # Presence comes after.
+            # Presence loads later.
             page.wait_for_timeout(350)
             page.wait_for_function(_PICTURES_SHOWN)
             for look in self._looks:
@@ -211,7 +213,7 @@ def _how(server: Server, look: Look) -> dict[str, Any]:
 
 
 def _dress(page: Page, look: Look, size: dict[str, int]) -> None:
-    """Show the page so; it is the same page."""
+    """Change the open page to a look."""
     page.emulate_media(
         color_scheme=look.scheme,
         contrast="more" if look.contrast else "no-preference",
@@ -220,7 +222,7 @@ def _dress(page: Page, look: Look, size: dict[str, int]) -> None:
     page.evaluate("(dir) => (document.documentElement.dir = dir)", "rtl" if look.rtl else "ltr")
     if page.viewport_size != size:
         page.set_viewport_size(size)
-    # Parts that scripts size are laid out again.
+    # Elements that scripts size are laid out again.
     page.evaluate("dispatchEvent(new Event('resize'))")
     page.wait_for_timeout(60)
 
@@ -229,7 +231,7 @@ def _dress(page: Page, look: Look, size: dict[str, int]) -> None:
 
 
 def _fill(server: Server, channels: Mapping[str, str], key: str) -> None:
-    """Something of everything that one may have."""
+    """Add one of each thing that a view can show."""
     later = int(time.time()) + 86_400
     kitchen = channels["kitchen"]
     drafts = f"""[{{"type": "stream", "to": [{kitchen}], "topic": "staff lunch",
@@ -275,7 +277,7 @@ def _fill(server: Server, channels: Mapping[str, str], key: str) -> None:
 
 
 def _lengthen(server: Server, channels: Mapping[str, str], key: str) -> None:
-    """Give everybody and everything a long name."""
+    """Give everyone and everything a long name."""
     with httpx.Client(base_url=f"{server.url}/api/v1", auth=(OWNER, key), timeout=60) as http:
         for one in http.get("/users").json()["members"]:
             http.patch(
@@ -306,7 +308,7 @@ def _write_sheets(
 
 
 def _sheet(into: Path, names: Sequence[tuple[str, str]], look: Look) -> Image.Image:
-    """Pictures in a grid, each with its name above."""
+    """Return the pictures in a grid, each below its name."""
     width, columns, line = SMALL[look.window], COLUMNS[look.window], 18
     height = width * look.size["height"] // look.size["width"] + line
     rows = -(-len(names) // columns)
@@ -322,7 +324,7 @@ def _sheet(into: Path, names: Sequence[tuple[str, str]], look: Look) -> Image.Im
 
 
 def _page(shots: Mapping[str, Mapping[str, str]], looks: Sequence[Look]) -> str:
-    """All of them in one table: a row for each view, a column for each look."""
+    """Return a page with all pictures: a row for each view, a column for each look."""
 
     def cell(file: str | None) -> str:
         if file is None:

@@ -1,4 +1,4 @@
-"""Every view and dialog of the client, and how one gets there: what the contact sheet shows."""
+"""The views and dialogs on the contact sheet, and how to open each."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,32 +12,31 @@ OWNER: Final = "iris@cafe.example"
 MEMBER: Final = "june@cafe.example"
 GUEST: Final = "theo@cafe.example"
 LESS: Final[ViewportSize] = {"width": 1024, "height": 768}
-"""A window that has no room for a column of people."""
+"""A window without room for the list of people."""
 SETTINGS: Final = 'giphy_api_key = "nobody-knows-it"\n'
-"""Of the server that is looked at."""
+"""The server's configuration."""
 
 Step = tuple[str, str] | str | Callable[[Page], None]
-"""What is pressed, by its role and its name (a pattern); a key; or anything else."""
+"""The role and name (a pattern) of the element to press, a key, or a function."""
 
 
 @dataclass(frozen=True)
 class View:
-    """What is looked at."""
+    """One view or dialog."""
 
     name: str
     at: str
-    """A fragment of the client's, with names of channels in braces; with a slash before it, its own
-    page."""
+    """A fragment, with names of channels in braces; with a leading slash, a path."""
     steps: tuple[Step, ...] = ()
     who: str | None = OWNER
-    """Who is signed in; None: nobody."""
+    """The email address of the user who is signed in. Signed out for None."""
     on: tuple[str, ...] = ("wide", "phone")
     size: Mapping[str, int] | None = None
-    """Of the window, where the view is there in no other."""
+    """The window's size, if the view exists only in that size."""
 
 
 def take(page: Page, step: Step) -> None:
-    """Do it, and wait until it is seen."""
+    """Take a step, and wait until the view is idle."""
     if callable(step):
         step(page)
     elif isinstance(step, str):
@@ -50,19 +49,19 @@ def take(page: Page, step: Step) -> None:
 
 
 def last_message(page: Page) -> None:
-    """The last message is the one that keys are about."""
+    """Select the last message."""
     page.get_by_role("region", name="Messages", exact=True).focus()
     page.keyboard.press("k")
 
 
 def menu_of_message(page: Page) -> None:
-    """What can be done with it."""
+    """Open the menu of the last message."""
     last_message(page)
     page.locator("article.selected [data-more]").click(timeout=8_000)
 
 
 def written(text: str) -> Callable[[Page], None]:
-    """Something that is not sent."""
+    """Return a step that writes text without sending it."""
 
     def write(page: Page) -> None:
         page.get_by_role("textbox", name=re.compile("^Message ")).last.fill(text)
@@ -71,7 +70,7 @@ def written(text: str) -> Callable[[Page], None]:
 
 
 def attached(page: Page) -> None:
-    """Two files, one of which is a picture."""
+    """Attach two files."""
     chooser = page.locator('input[type="file"]').first
     chooser.set_input_files(
         [
@@ -86,20 +85,20 @@ def attached(page: Page) -> None:
 
 
 def away(page: Page) -> None:
-    """Without a network for some seconds."""
+    """Go offline."""
     page.context.set_offline(True)
     page.get_by_text(re.compile("reach the server")).first.wait_for()
 
 
 def first_picture(page: Page) -> None:
-    """A picture, large."""
+    """Open a picture in the lightbox."""
     page.locator("main article a.picture, main article .message_inline_image a").first.click(
         timeout=8_000
     )
 
 
 def pressed(selector: str, button: Literal["left", "right"] = "left") -> Callable[[Page], None]:
-    """The last of these, with a button of the mouse."""
+    """Return a step that clicks the last visible element that matches the selector."""
 
     def press(page: Page) -> None:
         page.locator(selector).locator("visible=true").last.click(button=button, timeout=8_000)
@@ -107,19 +106,33 @@ def pressed(selector: str, button: Literal["left", "right"] = "left") -> Callabl
     return press
 
 
+def tool(name: str) -> Callable[[Page], None]:
+    """Return a step that uses a tool of the compose box, which may be in its menu."""
+
+    def use(page: Page) -> None:
+        buttons = page.get_by_role("button", name=re.compile(f"^{name}")).locator("visible=true")
+        if buttons.count():
+            buttons.last.click(timeout=8_000)
+            return
+        take(page, ("button", "^More$"))
+        take(page, ("menuitem", f"^{name}"))
+
+    return use
+
+
 def typed(text: str) -> Callable[[Page], None]:
-    """Something that is typed where the keyboard is."""
+    """Return a step that types into the focused field."""
     return lambda page: page.keyboard.type(text)
 
 
 def people_over(page: Page) -> None:
-    """The people, where there is no room for a column of them."""
+    """Open the list of people in a narrow window, where it covers the view."""
     page.set_viewport_size(LESS)
     page.get_by_role("button", name="People", exact=True).click(timeout=8_000)
 
 
 def animated_pictures(page: Page) -> None:
-    """A service that finds some; none is asked."""
+    """Answer requests to GIPHY with drawings."""
 
     def answer(route: Route) -> None:
         if "/media/" in route.request.url:
@@ -173,7 +186,7 @@ LUNCH, MILK, LIST, DOUGH, OVEN, CAKE, GRINDER, BAR = (
         *("grinder", "who.20ate.20the.20last.20lemon.20bar"),
     )
 )
-"""What is written in one of them is kept there as a draft."""
+"""Topics for views that write: each keeps its draft."""
 
 VIEWS: Final = (
     View("inbox", "inbox"),
@@ -197,14 +210,14 @@ VIEWS: Final = (
     View("topic-new", "narrow/channel/{kitchen}/topic/something.20new"),
     View("topics", "topics/channel/{kitchen}"),
     View("pictures", "narrow/has/image"),
-    # What lies above them
+    # Menus, cards, and dialogs
     View("message-chosen", TOPIC, (last_message,)),
     View("message-menu", TOPIC, (menu_of_message,)),
     View("emoji", TOPIC, (last_message, ":")),
     View("person", TOPIC, (last_message, "u")),
     View("receipts", TOPIC, (last_message, "V")),
     View("move", TOPIC, (last_message, "m")),
-    View("remove", TOPIC, (menu_of_message, ("menuitem", "Delete"))),
+    View("remove", TOPIC, (menu_of_message, ("menuitem", "^Delete"))),
     View("remind", TOPIC, (menu_of_message, ("menuitem", "Remind me"))),
     View("lightbox", "narrow/has/image", (first_picture,)),
     View("history", LUNCH, (last_message, "H")),
@@ -223,7 +236,7 @@ VIEWS: Final = (
     View("new-message", "inbox", (("button", "^New message"),)),
     View("writing", LUNCH, (written("**Soup** today: @**topic**\n\n- leek\n- barley"),)),
     View("files", MILK, (attached, written("The prices"))),
-    View("preview", LIST, (written("**Soup**, `now`"), ("button", "^Preview"))),
+    View("preview", LIST, (written("**Soup**, `now`"), tool("Preview"))),
     View(
         "writing-menu",
         DOUGH,
@@ -232,33 +245,33 @@ VIEWS: Final = (
             ("button", "^More$"),
         ),
     ),
-    View("send-later", OVEN, (written("Soup"), ("button", "^Send later"))),
+    View("send-later", OVEN, (written("Soup"), ("button", "^Schedule message"))),
     View(
         "schedule",
         CAKE,
         (written("Soup"), ("button", "^Schedule message"), ("menuitem", "Custom time")),
     ),
-    View("poll", DOUGH, (written(""), ("button", "^More$"), ("menuitem", "^Poll"))),
-    View("time", DOUGH, (written(""), ("button", "^More$"), ("menuitem", "^Time"))),
-    View("snippets", DOUGH, (written(""), ("button", "^More$"), ("menuitem", "snippets"))),
+    View("poll", DOUGH, (written(""), tool("Poll"))),
+    View("time", DOUGH, (written(""), tool("Time"))),
+    View("snippets", DOUGH, (written(""), tool("Saved snippets"))),
     View(
         "voice-note",
         DOUGH,
         (
             written(""),
-            ("button", "^Record a voice note"),
+            tool("Record a voice note"),
         ),
     ),
-    View("to-do", DOUGH, (written(""), ("button", "^More$"), ("menuitem", "^To-do"))),
+    View("to-do", DOUGH, (written(""), tool("To-do"))),
     View("call-menu", DOUGH, (("button", "^Start a call"),)),
-    View("gifs", DOUGH, (animated_pictures, ("button", "^Animated picture"))),
+    View("gifs", DOUGH, (animated_pictures, written(""), tool("GIF"))),
     View("completions", GRINDER, (written("@ma"),)),
     View(
         "undo",
         BAR,
         (
             written("It was not me."),
-            ("button", "^Send later"),
+            ("button", "^Schedule message"),
             ("menuitemradio", "20 seconds"),
             ("button", "^Send$"),
         ),
@@ -266,7 +279,13 @@ VIEWS: Final = (
     View(
         "new-direct",
         "inbox",
-        (("button", "^New message"), ("button", "^To people"), typed("mar"), "Enter", typed("ju")),
+        (
+            ("button", "^New message"),
+            ("button", "^Direct message$"),
+            typed("mar"),
+            "Enter",
+            typed("ju"),
+        ),
     ),
     View("scheduled-edit", "scheduled", (("button", "^Edit"),)),
     View("jump", "inbox", ("Control+k",)),
@@ -281,7 +300,7 @@ VIEWS: Final = (
         (OWN_MENU, ("menuitem", "Set status")),
         on=("wide",),
     ),
-    View("pause", "inbox", (OWN_MENU, ("menuitem", "^Until")), on=("wide",)),
+    View("pause", "inbox", (OWN_MENU, ("menuitem", "^Custom")), on=("wide",)),
     View(
         "invite",
         "inbox",
@@ -294,9 +313,9 @@ VIEWS: Final = (
     View("offline-writing", DOUGH, (away, written("Rye, 14 hours."), "Control+Enter")),
     # Dialogs of settings
     View("new-bot", "settings/your-bots", (("button", "New bot"),)),
-    View("bot-key", "settings/your-bots", (("button", "^Key$"),)),
+    View("bot-key", "settings/your-bots", (("button", "^API key"),)),
     View("bot-webhook", "settings/your-bots", (("button", "^Webhook"),)),
-    View("new-agent", "settings/agents", (("button", "New agent"),)),
+    View("new-key", "settings/keys", (("button", "New key"),)),
     View("new-snippet", "settings/snippets", (("button", "New snippet"),)),
     View("leave-for-good", "settings/account", (("button", "Deactivate account"),)),
     View("edit-person", "organization/users", (("button", "^Edit "),)),
@@ -310,13 +329,13 @@ VIEWS: Final = (
     View("channel-personal", "channels/{kitchen}/kitchen/personal"),
     View("channel-subscribers", "channels/{kitchen}/kitchen/subscribers"),
     View("group-new", "groups/new"),
-    # The browser goes on in it, and so do all views behind it.
+    # The browser remembers the editor, so views after this one have it, too.
     View(
         "writing-formatted",
         LUNCH,
-        (written(FORMATTED), ("button", "^Formatted text"), "Control+End"),
+        (written(FORMATTED), tool("Rich text"), "Control+End"),
     ),
-    # Others, and nobody
+    # Other users, and visitors
     View("member", "inbox", who=MEMBER),
     View("guest", "inbox", who=GUEST),
     View("visitor", "channels", who=None),
@@ -332,7 +351,7 @@ VIEWS: Final = (
     View(
         "visitor-drawer",
         "narrow/channel/{recipes}",
-        (("button", "^Open to everybody"),),
+        (("button", "^Public channels"),),
         who=None,
         on=("phone",),
     ),
@@ -341,9 +360,9 @@ VIEWS: Final = (
     View("join", "/join", who=None),
     View("interface", "/api", who=None),
 )
-"""The pages of settings are found by `PARTS`."""
+"""All views except the pages of settings, which `PARTS` finds."""
 
 PARTS: Final = ("settings", "organization", "channels", "groups")
-"""Each of them leads to all of its pages."""
+"""Settings whose pages are found by following their links."""
 FEW: Final = {"channels": 3, "groups": 3}
-"""Of so many alike some stand for the others."""
+"""The maximum number of pages of parts whose pages look alike."""
