@@ -144,6 +144,7 @@ def test_conversations_are_shown_however_old_their_messages_are(
     rows = page.locator("[data-missed]")
     expect(rows.nth(0)).to_contain_text("Which tea, @Ben?")
     expect(rows.nth(1)).to_contain_text("Line 449")
+    expect(rows.nth(1)).to_contain_text("Ann")
     # Phones have no keys to mention.
     expect(page.get_by_text("What you missed")).to_have_text("What you missed, by conversation.")
     ben.go("narrow/channel/general/topic/log")

@@ -210,3 +210,22 @@ def test_two_windows_without_locks_send_pending_messages_once(
     ann.page.wait_for_timeout(3000)
     expect(ben.message("Only once")).to_have_count(1)
     expect(second.message("Only once")).to_have_count(1)
+
+
+def test_someone_who_reads_a_topic_sees_that_it_was_deleted(
+    shared_site: Site, shared_page: Open
+) -> None:
+    ann, ben = both(shared_site, shared_page, "mistakes")
+    ann.say("Wrong channel")
+    expect(ben.message("Wrong channel")).to_be_visible()
+    ben.box.fill("Which one is right?")
+    ann.page.get_by_role("button", name="Topic actions").click()
+    ann.page.get_by_role("menuitem", name="Delete topic").click()
+    confirmation = ann.page.get_by_role("dialog")
+    confirmation.get_by_role("textbox").fill("mistakes")
+    confirmation.get_by_role("button", name="Delete").click()
+    main = ben.page.get_by_role("main")
+    expect(main.get_by_text("The messages in this topic were deleted or moved.")).to_be_visible()
+    # What they were writing stays.
+    expect(ben.box).to_have_value("Which one is right?")
+    ben.box.fill("")

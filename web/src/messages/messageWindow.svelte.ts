@@ -61,6 +61,8 @@ export class MessageWindow {
   readonly start = $derived(Math.max(0, this.#at - this.#reach.before));
   readonly end = $derived(Math.min(this.ids.length, this.#at + this.#reach.after));
 
+  /** Whether it has shown messages. If it's empty then, they were deleted or moved. */
+  wasFilled = $state(false);
   readonly heights = new Heights();
   scroller: Scroller | null = null;
   /** Counts navigations: only the last applies. */
@@ -237,6 +239,7 @@ export class MessageWindow {
   settle(): void {
     const { scroller, target } = this;
     if (!scroller || this.#left) return;
+    if (this.ids.length) this.wasFilled = true;
     scroller.showsEnd = this.showsEnd;
     if (target === "end") {
       scroller.toEnd();

@@ -1,6 +1,12 @@
 import type { ServerEvent } from "../../wire/events";
 import type { Reaction, Submessage, TopicLink, WireMessage } from "../../wire/objects";
-import { directKey, topicKey, type ConversationKey, type Narrow } from "../conversations";
+import {
+  directKey,
+  topicKey,
+  withoutResolved,
+  type ConversationKey,
+  type Narrow,
+} from "../conversations";
 import { messageOf, type Message } from "../data";
 import type { DataBuilder, Fold } from "./builder";
 import { listedMessages, trimOldest, withId, withoutIds, type MessageList } from "../lists";
@@ -283,6 +289,10 @@ function move(next: DataBuilder, event: ServerEvent): void {
     }
   });
   const name = next.data.channels.get(channelId)?.name ?? "";
+  // Resolving a topic doesn't count as moving its messages.
+  const staysInTopic =
+    channelId === event["stream_id"] &&
+    withoutResolved(topic) === withoutResolved(String(event["orig_subject"]));
   for (const id of ids) {
     next.change("messages", id, {
       stream_id: channelId,
@@ -290,7 +300,7 @@ function move(next: DataBuilder, event: ServerEvent): void {
       key,
       display_recipient: name,
       ...(event["topic_links"] ? { topic_links: event["topic_links"] as TopicLink[] } : {}),
-      last_moved_timestamp: event["edit_timestamp"] as number,
+      ...(staysInTopic ? {} : { last_moved_timestamp: event["edit_timestamp"] as number }),
     });
   }
   replace(next, ids);
