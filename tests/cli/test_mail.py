@@ -60,7 +60,9 @@ def test_invitations_are_listed_with_their_link_unless_the_server_emails_it(plac
     )
     shared = place.answer("invite", "--email", "zoe@example.com")["invite_link"]
     assert place.answer("mail")["waiting"] == []
-    place.answer("invite", "--email", "yan@example.com", "--send")
+    sent = place.run("invite", "--email", "yan@example.com", "--send")
+    assert sent.stdout.count("\n") == 1
+    assert "emails it to yan@example.com when it runs" in sent.stderr
     (waiting,) = place.answer("mail")["waiting"]
     assert (waiting["kind"], waiting["to"]) == ("invitation", "yan@example.com")
     listed = run("invitations", "list", "--json", *place.flags)

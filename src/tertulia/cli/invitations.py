@@ -6,7 +6,17 @@ from typing import Annotated, Any, Final
 import typer
 
 from tertulia.cli.accounts import role_name
-from tertulia.cli.commands import Column, Printed, command, configured, done, group, listing, opened
+from tertulia.cli.commands import (
+    Column,
+    Printed,
+    command,
+    configured,
+    done,
+    group,
+    listing,
+    opened,
+    report,
+)
 from tertulia.cli.errors import UsageError
 from tertulia.cli.options import ROLES, RoleName
 from tertulia.cli.tables import moment, plain
@@ -92,15 +102,14 @@ async def invite(
                 inviter_id, verbs.create_personal_link, email, terms, nonce, site
             )
         link = Links(vault).invitation(config.mail_site, made)
-    lines = [link]
     if send:
-        lines.append(
+        # Not on standard output, because scripts read the link there.
+        report(
             f"The server emails it to {made.address} when it runs."
             " `tertulia invitations list` shows whether that worked."
         )
-    return Printed(
-        {"invite_link": link, "email_status": _Email.WAITING if send else _Email.NONE}, lines
-    )
+    status = _Email.WAITING if send else _Email.NONE
+    return Printed({"invite_link": link, "email_status": status}, [link])
 
 
 _CREATE = (
