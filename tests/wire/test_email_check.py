@@ -59,7 +59,7 @@ async def test_a_test_email_reports_its_result_without_settings(
             server.refuses = "550 5.7.1 No relay from 10.1.2.3:25 by mx.corp.test for <ann@a.test>"
             assert await tried(org) == ("refused", "550 5.7.1 No relay from … by … for <…>")
             (logged,) = [one for one in caplog.records if one.name == "tertulia.mail"][-1:]
-            assert "550 it refused the recipient" in logged.__dict__["fields"]["reason"]
+            assert "550 recipient rejected" in logged.__dict__["fields"]["reason"]
             server.refuses = bad
             said = "535 5.7.8 no … here whose password is …"
             assert await tried(org) == ("not_signed_in", said)

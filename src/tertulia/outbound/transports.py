@@ -90,7 +90,7 @@ class Smtp:
         except aiosmtplib.SMTPRecipientsRefused as error:
             first = min(error.recipients, key=lambda refused: refused.code)
             reply = _line(first.message, _LONGEST_REPLY)
-            raise self._failure(first.code, "it refused the recipient", reply) from None
+            raise self._failure(first.code, "recipient rejected", reply) from None
         except (
             aiosmtplib.SMTPAuthenticationError,
             aiosmtplib.SMTPConnectError,
