@@ -2,13 +2,17 @@
 
 import asyncio
 import json
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from tertulia.app.founding import opened_log
 from tertulia.imports.progress import FACT, Progress
+from tertulia.log.log import Log
+from tertulia.model.errors import Unavailable
 from tertulia.store import installation
 from tertulia.store.database import Connection
 from tests.cli.support import Place, run
@@ -55,14 +59,38 @@ def test_an_unfinished_import_can_be_canceled(place: Place, tmp_path: Path) -> N
             await log.store.write(interrupt)
 
     asyncio.run(stop())
-    other = mattermost_export.sample()
-    other.pop()
-    second = mattermost_export.written(tmp_path / "second.zip", other)
+    second = cut(tmp_path)
     assert "tertulia import cancel" in error(place, "mattermost", str(second))
     canceled = run("import", "cancel", *place.flags)
     assert canceled.exit_code == 0
     assert "10 of 10 messages were imported" in " ".join(canceled.output.split())
     answer(place, "mattermost", str(second))
+
+
+def test_a_full_disk_stops_an_import_that_continues_later(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export = mattermost_export.written(tmp_path / "export.zip", mattermost_export.sample())
+    submit, commits = Log.submit, count(1)
+
+    async def full(*args: Any, **more: Any) -> Any:
+        if next(commits) > 3:
+            raise Unavailable("The change couldn't be saved.")
+        return await submit(*args, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Log, "submit", full)
+        stopped = error(place, "mattermost", str(export))
+    assert "such as a full disk. Run the same command again to continue it." in stopped
+    assert "isn't finished" in error(place, "mattermost", str(cut(tmp_path)))
+    assert answer(place, "mattermost", str(export))["imported"]["messages"] == 10
+
+
+def cut(directory: Path) -> Path:
+    """Another export."""
+    lines = mattermost_export.sample()
+    lines.pop()
+    return mattermost_export.written(directory / "second.zip", lines)
 
 
 def test_rocketchat(place: Place, tmp_path: Path) -> None:
