@@ -2,7 +2,7 @@
 
 import re
 
-from playwright.sync_api import Locator, Route, expect
+from playwright.sync_api import Dialog, Locator, Route, expect
 
 from tests.browser.conftest import Open
 from tests.browser.driving import PHONE, settled
@@ -285,3 +285,43 @@ def test_pending_messages_move_along_with_the_topic(sqlite_site: Site, shared_pa
     expect(waiting.get_by_role("button", name="Try again")).to_have_count(0)
     ann.box.fill("")
     ann.away = False
+
+
+def test_leaving_the_page_asks_about_an_unsaved_edit(sqlite_site: Site, shared_page: Open) -> None:
+    ann = shared_page(sqlite_site.server, sqlite_site.ann)
+    page, asked = ann.page, []
+
+    def stay(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.dismiss()
+
+    page.on("dialog", stay)
+    ann.go("narrow/channel/general/topic/leaving")
+    ann.say("Frist word")
+    ann.message("Frist word").click()
+    page.keyboard.press("e")
+    edit = page.get_by_role("textbox", name="Edit message")
+    expect(edit).to_have_value("Frist word")
+    # Unchanged, it doesn't ask, and neither does a new message, which is a draft.
+    page.reload()
+    expect(ann.message("Frist word")).to_be_visible()
+    ann.box.fill("A draft")
+    page.reload()
+    expect(ann.box).to_have_value("A draft")
+    ann.box.press("Control+Enter")
+    expect(ann.message("A draft")).to_be_visible()
+    ann.message("Frist word").click()
+    page.keyboard.press("e")
+    edit.fill("First word")
+    for fragment in ("narrow/channel/general/topic/leaving", "inbox"):
+        page.evaluate("(fragment) => { location.hash = fragment; }", fragment)
+        with page.expect_event("dialog"):
+            page.evaluate("setTimeout(() => location.reload())")
+    assert asked == ["beforeunload"] * 2
+    page.go_back()
+    expect(edit).to_have_value("First word")
+    edit.press("Control+Enter")
+    expect(ann.message("First word")).to_be_visible()
+    page.reload()
+    expect(ann.box).to_be_visible()
+    assert asked == ["beforeunload"] * 2

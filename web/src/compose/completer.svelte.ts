@@ -50,6 +50,7 @@ export class Completer {
       topics: inChannel === null ? [] : topicsOf(this.store).names(inChannel),
       emoji: emojiBook.all,
       ownEmoji: ownEmoji(this.store.emoji),
+      usedEmoji: emojiBook.lately,
       tone: emojiBook.tone,
       me: this.store.me,
       address: (channelId, topic) => untrack(() => this.#address(channelId, topic)),

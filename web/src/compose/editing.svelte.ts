@@ -1,5 +1,6 @@
 /** The message being edited. Outlives its row, since rows are virtual. */
 
+import type { Component } from "svelte";
 import type { App } from "../app";
 import { permissionToEdit } from "../data/permissions";
 import { conversationOf, type Conversation, moveTarget } from "../data/conversations";
@@ -17,6 +18,8 @@ import { isUploading, isSavable, offerUnsaved } from "./saving";
 
 export interface Edit {
   message: Message;
+  /** Its editor, loaded on first use. */
+  view: Component<{ edit: Edit }>;
   /** Its last known conversation. */
   place: Conversation;
   composition: Composition;
@@ -51,14 +54,23 @@ class Editing {
     this.#asked = message.id;
     const typed = bufferTyping(() => (this.#asked = 0));
     try {
-      const before = await messageSource(message.id);
+      const [before, view] = await Promise.all([
+        messageSource(message.id),
+        import("./EditInPlace.svelte").then(
+          (part) => part.default,
+          () => Promise.reject(new Error(words.compose.notLoaded)),
+        ),
+      ]);
       // Another message was requested, or this one is already being edited.
       if (this.#asked !== message.id || this.current?.message.id === message.id) return;
       this.cancel(app);
       const composition: Composition = new Composition(before, () => this.#typed(message.id));
       const untouched = composition.content;
       const place = conversationOf(message.key, app.store.data.topicNames);
-      this.#open(app, { message, place, composition, before, untouched, until: leave.until });
+      this.#open(app, {
+        ...{ message, view, place, composition, before, untouched },
+        until: leave.until,
+      });
       typed.ready();
     } catch (error) {
       if (this.#asked === message.id) app.toasts.error(errorMessage(error));
