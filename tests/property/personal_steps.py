@@ -216,7 +216,9 @@ async def rest(history: History) -> None:
         begin = rng.randrange(1440)
         end = (begin + rng.choice([5, 100, 600])) % 1440 or 1440
         days = sorted(rng.sample(range(7), rng.choice([1, 5, 7])))
-        hours = [{"days": days, "begin": begin, "end": end}]
+        own = sorted(history.state.channel_ids_of(person.user_id))
+        some = rng.sample(own, min(len(own), rng.choice([0, 0, 1, 2])))
+        hours = [{"days": days, "begin": begin, "end": end, "channel_ids": some}]
         given["hours"] = hours if rng.random() < 0.7 else []
     history.accepted(await person.patch("/quiet_times", **given))
 

@@ -298,7 +298,9 @@ class Rule:
             due = {one for one in waiting if one[1] <= now}
             if not due:
                 continue
-            until = rests_until(history.state, user_id, now)
+            _, channel, _ = where.split("/", 2)
+            channel_id = None if channel == "None" else int(channel)
+            until = rests_until(history.state, user_id, now, channel_id)
             if until:
                 waiting -= due
                 if self.way is NotificationMethod.MAIL:
@@ -408,9 +410,9 @@ class Rule:
         )
 
 
-def rests_until(state: State, user_id: int, now: float) -> float:
-    """Return the time until which someone's notifications are paused, or 0. (None of their time
-    zones changes its offset.)"""
+def rests_until(state: State, user_id: int, now: float, channel_id: int | None) -> float:
+    """Return the time until which someone's notifications about the channel are paused, or 0. None
+    stands for direct messages. (None of their time zones changes its offset.)"""
     times = state.quiet_times.get(user_id)
     if times is None:
         return 0
@@ -419,6 +421,8 @@ def rests_until(state: State, user_id: int, now: float) -> float:
     passed = there.hour * 3600 + there.minute * 60 + there.second + there.microsecond / 1e6
     ends = [float(times.paused_until)] if times.paused_until > now else []
     for hours in times.hours:
+        if hours.channel_ids and channel_id not in hours.channel_ids:
+            continue
         length = (hours.end - hours.begin) * 60
         length += 86400 if length <= 0 else 0
         for ago in (0, 1):
