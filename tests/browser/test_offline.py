@@ -3,7 +3,7 @@
 import re
 from contextlib import suppress
 
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.browser.conftest import Open
 from tests.e2e.conftest import Site
@@ -112,3 +112,44 @@ def test_an_overlay_that_could_not_be_loaded_is_opened_again(
     page.unroute(card)
     page.locator(".toasts").get_by_role("button", name="Try again").click()
     expect(page.get_by_text("Toggle sidebar")).to_be_visible()
+
+
+def test_lists_wait_for_the_connection_and_load_once_online(
+    sqlite_site: Site, new_page: Open
+) -> None:
+    say(sqlite_site.server, sqlite_site.ben, "pier", ["A boat at the pier"])
+    with client_of(sqlite_site.ben, sqlite_site.server) as ben:
+        general = ok(ben.get_stream_id("general"))["stream_id"]
+    ann = new_page(sqlite_site.server, sqlite_site.ann)
+    page, held = ann.page, list[Route]()
+    messages, members = re.compile(r"/messages\?"), re.compile(r"/streams/\d+/members")
+    for address in (messages, members):
+        page.route(address, lambda route: held.append(route))
+    # A conversation and its channel's members get no response.
+    ann.go("narrow/channel/general/topic/pier")
+    waiting = page.get_by_role("main").get_by_text("Waiting to reconnect…")
+    expect(page.get_by_role("main").get_by_text("Loading…")).to_have_count(1)
+    ann.away = True
+    ann.context.set_offline(True)
+    expect(waiting).to_be_visible()
+    ann.context.set_offline(False)
+    expect(waiting).to_have_count(0)
+    page.unroute(messages)
+    for route in held:
+        route.abort()
+    expect(ann.message("A boat at the pier")).to_be_visible()
+    # The list of people next to it, and the channel's settings.
+    page.unroute(members)
+    unreachable = page.get_by_text("Can’t reach the server.")
+    ann.context.set_offline(True)
+    expect(unreachable).to_be_visible()
+    ann.context.set_offline(False)
+    expect(page.get_by_role("region", name="People")).to_contain_text("In this channel")
+    ann.context.set_offline(True)
+    expect(unreachable).to_be_visible()
+    ann.go(f"channels/{general}/general/subscribers")
+    people = page.get_by_role("main").get_by_role("listitem").filter(has_text="Ben")
+    expect(page.get_by_role("main").get_by_role("button", name="Try again")).to_be_visible()
+    expect(people).to_have_count(0)
+    ann.context.set_offline(False)
+    expect(people).to_be_visible()
