@@ -88,6 +88,7 @@ function scene(users: User[], more: Partial<Scene> = {}): Scene {
       { code: "1f44e", names: ["thumbs_down"] },
     ],
     ownEmoji: [],
+    usedEmoji: [],
     tone: "",
     me: 1,
     playgrounds: [],

@@ -70,6 +70,8 @@ export interface Scene {
   topics?: readonly string[];
   emoji: readonly UnicodeEmoji[];
   ownEmoji: readonly Emoji[];
+  /** Those used lately, newest first. */
+  usedEmoji: readonly Emoji[];
   tone: Tone;
   me: number;
   /** Link to a channel or topic whose name can't be written as a mention. */
@@ -90,7 +92,13 @@ export function choices(token: Token, scene: Scene): Choice[] {
     case "topic":
       return topicLinks(token, scene);
     case "emoji":
-      return searchEmoji(scene.emoji, scene.ownEmoji, token.query, MAX_CHOICES).map((emoji) => ({
+      return searchEmoji(
+        scene.emoji,
+        scene.ownEmoji,
+        token.query,
+        scene.usedEmoji,
+        MAX_CHOICES,
+      ).map((emoji) => ({
         kind: "emoji",
         emoji,
         text: `${emojiText(emoji, scene.tone)} `,

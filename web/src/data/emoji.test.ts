@@ -72,6 +72,25 @@ describe("emoji", () => {
     expect(searchEmoji(ALL, [], "smile cat")).toHaveLength(1);
   });
 
+  it("match whole names, beginnings, and words, each by use", () => {
+    const all = [
+      ["1f917", "hug", "smiling_hug"],
+      ["1f604", "big_smile"],
+      ["1f603", "smiley"],
+      ["1f638", "smile_cat"],
+      ["1f642", "smile"],
+    ].map(([code = "", ...names]) => ({ code, names }));
+    const found = (lately: Emoji[]) =>
+      searchEmoji(all, [], "smile", lately).map((emoji) => emoji.name);
+    expect(found([])).toEqual(["smile", "smiley", "smile_cat", "big_smile"]);
+    const used: Emoji[] = ["1f604", "1f638"].map((code) => ({
+      name: "",
+      code,
+      type: "unicode_emoji",
+    }));
+    expect(found(used)).toEqual(["smile", "smile_cat", "smiley", "big_smile"]);
+  });
+
   it("are grouped by category", () => {
     expect(["1f600", "1f354", "1f1ea-1f1f8", "1f680", "2615"].map(groupOf)).toEqual([
       "people",

@@ -195,15 +195,18 @@ export function emojiRank(name: string, needle: string): number | null {
   return name.includes(needle) ? 3 : null;
 }
 
-/** Emoji whose names match, best first. */
+/** Emoji whose names match, best first; of equal ones, those used lately. */
 export function searchEmoji(
   all: readonly UnicodeEmoji[],
   custom: readonly Emoji[],
   text: string,
+  lately: readonly Emoji[] = [],
   limit = 120,
 ): Emoji[] {
   const needle = folded(text);
   const ranked: [number, number, Emoji][] = [];
+  const uses = new Map(lately.map(({ code }, place) => [code, place]));
+  const placeOf = ({ code }: Emoji) => uses.get(code) ?? uses.size;
   for (const emoji of custom) {
     const rank = emojiRank(emoji.name.toLowerCase(), needle);
     if (rank !== null) ranked.push([rank, 0, emoji]);
@@ -222,7 +225,7 @@ export function searchEmoji(
       ]);
     }
   }
-  ranked.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  ranked.sort((a, b) => a[0] - b[0] || placeOf(a[2]) - placeOf(b[2]) || a[1] - b[1]);
   return ranked.slice(0, limit).map(([, , emoji]) => emoji);
 }
 
