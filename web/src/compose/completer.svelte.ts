@@ -74,6 +74,7 @@ export class Completer {
     $effect(() => {
       const token = this.#token;
       this.active = 0;
+      // If that fails, the next colon tries again.
       if (token?.kind === "emoji") emojiBook.load(store).catch(() => {});
       if (token?.kind === "topic") {
         const channelId = this.#channelOf(token);

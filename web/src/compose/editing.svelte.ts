@@ -165,6 +165,7 @@ class Editing {
 
   #notifyEditing(messageId: number, op: "start" | "stop"): void {
     if (op === "stop") this.#notifiedAt = 0;
+    // Best effort.
     post(`/messages/${messageId}/typing`, { op }).catch(() => {});
   }
 }

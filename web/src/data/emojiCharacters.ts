@@ -6,6 +6,7 @@ export function characters(code: string): string {
     // Ask for emoji presentation if the character is also a text symbol.
     return points.length === 1 && (points[0] ?? 0) < 0x1f000 ? `${plain}\ufe0f` : plain;
   } catch {
+    // Not a code.
     return "";
   }
 }

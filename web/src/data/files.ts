@@ -52,6 +52,7 @@ export function pathIdOf(address: string): string {
   try {
     return decodeURIComponent(path);
   } catch {
+    // A percent sign that isn't part of an escape.
     return path;
   }
 }

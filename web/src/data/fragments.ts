@@ -15,6 +15,7 @@ export function decoded(text: string): string {
   try {
     return decodeURIComponent(text.replace(/\./g, "%"));
   } catch {
+    // A dot that isn't part of an escape.
     return text;
   }
 }

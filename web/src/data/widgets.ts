@@ -42,6 +42,7 @@ function parsed(text: string): Json | null {
     const value: unknown = JSON.parse(text);
     return typeof value === "object" && value !== null ? (value as Json) : null;
   } catch {
+    // Shown as text.
     return null;
   }
 }

@@ -72,6 +72,7 @@ function stored(): readonly Emoji[] {
   try {
     return JSON.parse(localStorage.getItem(KEPT) ?? "[]") as Emoji[];
   } catch {
+    // Without storage, usage isn't remembered.
     return [];
   }
 }

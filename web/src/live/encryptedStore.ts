@@ -66,6 +66,7 @@ export class EncryptedStore {
       const plain = await crypto.subtle.decrypt(algorithm, this.key, record.sealed);
       return JSON.parse(new TextDecoder().decode(plain)) as T;
     } catch {
+      // Stored with another key.
       return null;
     }
   }

@@ -80,6 +80,7 @@ function create(title: string, options: NotificationOptions): Notification | nul
   try {
     return new Notification(title, options);
   } catch {
+    // Phones allow them only in service workers.
     return null;
   }
 }

@@ -136,6 +136,7 @@ function read(name: string): string | null {
   try {
     return localStorage.getItem(name);
   } catch {
+    // Without storage, nothing is stored.
     return null;
   }
 }

@@ -85,6 +85,7 @@ export class Recent {
     this.#started = false;
     this.#oldest = Infinity;
     this.#asked.clear();
+    // The views that show them retry, and show errors.
     void this.start().catch(() => undefined);
   }
 
@@ -115,6 +116,7 @@ export class Recent {
       try {
         this.#take((await loadByIds(this.store, ids)).messages);
       } catch {
+        // They're requested again when the connection returns or the rows are shown again.
         for (const id of [...ids, ...this.#waiting.splice(0)]) this.#asked.delete(id);
       }
     }

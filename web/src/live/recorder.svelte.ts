@@ -141,6 +141,7 @@ export class Recorder {
       this.#sound.createMediaStreamSource(stream).connect(analyser);
       return analyser;
     } catch {
+      // Recording works without a level.
       return null;
     }
   }
@@ -150,6 +151,7 @@ export class Recorder {
     clearInterval(this.#timer);
     for (const track of this.#stream?.getTracks() ?? []) track.stop();
     this.#stream = null;
+    // It may be closed already.
     void this.#sound?.close().catch(() => {});
     this.#sound = null;
   }

@@ -33,6 +33,7 @@ function read<Value>(name: string): Value | undefined {
     const text = localStorage.getItem(name);
     return text === null ? undefined : (JSON.parse(text) as Value);
   } catch {
+    // Blocked, or stored by another version.
     return undefined;
   }
 }
@@ -73,6 +74,7 @@ export class AccountStorage {
       const text = localStorage.getItem(this.#prefix + name);
       return text === null ? null : (JSON.parse(text) as T);
     } catch {
+      // Blocked, or stored by another version.
       return null;
     }
   }
@@ -99,6 +101,7 @@ export class AccountStorage {
         .filter((key) => key.startsWith(this.#prefix))
         .map((key) => key.slice(this.#prefix.length));
     } catch {
+      // Blocked.
       return [];
     }
   }

@@ -23,7 +23,7 @@ export class Topics {
     return (this.of(channelId) ?? []).map((topic) => topic.name);
   }
 
-  /** Load a channel's topics without waiting for them. */
+  /** Load a channel's topics without waiting for them. Views that need them show errors. */
   prefetch(channelId: number): void {
     this.load(channelId).catch(() => undefined);
   }

@@ -195,6 +195,7 @@ async function sendPieces(
       onSuccess: ({ lastResponse }) =>
         resolve({ url: upload.url ?? "", text: lastResponse.getBody() }),
     });
+    // The server deletes unfinished uploads anyway.
     cancelling(() => void upload.abort(true).catch(() => {}));
     upload
       .findPreviousUploads()
@@ -210,6 +211,7 @@ function messageIn(text: string): string {
   try {
     return (JSON.parse(text) as { msg?: string }).msg || words.compose.fileFailed;
   } catch {
+    // A reverse proxy's error isn't JSON.
     return words.compose.fileFailed;
   }
 }

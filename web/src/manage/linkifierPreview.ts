@@ -17,6 +17,7 @@ export function previewLinks(
     const source = pattern.replaceAll("(?P<", "(?<");
     expression = new RegExp(`(?<![\\p{L}\\p{N}])(?:${source})(?![\\p{L}\\p{N}])`, "gu");
   } catch {
+    // Not a valid pattern: the form says so.
     return null;
   }
   return [...text.matchAll(expression)]

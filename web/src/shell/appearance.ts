@@ -31,12 +31,16 @@ export async function applyBadge(count: number): Promise<void> {
     icon = new Image(size, size);
     icon.src = "/static/icon.svg";
   }
-  await icon.decode().catch(() => undefined);
+  // Without it, the badge is drawn alone: drawing a broken image throws.
+  const isDecoded = await icon.decode().then(
+    () => true,
+    () => false,
+  );
   const canvas = document.createElement("canvas");
   canvas.width = canvas.height = size;
   const pen = canvas.getContext("2d");
   if (!pen) return;
-  pen.drawImage(icon, 0, 0, size, size);
+  if (isDecoded) pen.drawImage(icon, 0, 0, size, size);
   pen.fillStyle = "#c0392b";
   pen.beginPath();
   pen.arc(46, 18, 18, 0, 2 * Math.PI);

@@ -72,6 +72,7 @@ export async function openChannel(app: App, channelId: number): Promise<void> {
   const view = store.settings.web_channel_default_view;
   if (view === ChannelView.topics) return router.go(topicsFragment(app, channelId));
   if (view !== ChannelView.feed) {
+    // If they can't be loaded, the channel's feed opens.
     const topics = await topicsOf(store)
       .load(channelId)
       .catch(() => []);

@@ -16,6 +16,7 @@ export function languageName(tag: string): string {
   try {
     return new Intl.DisplayNames([tag, "en"], { type: "language" }).of(tag) ?? tag;
   } catch {
+    // Not a language tag.
     return tag;
   }
 }

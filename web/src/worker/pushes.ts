@@ -72,6 +72,7 @@ function parsed(data: PushMessageData | null): MessagePush | ReadPush | TestPush
   try {
     return data?.json() as MessagePush | ReadPush | TestPush;
   } catch {
+    // Not a push of ours.
     return null;
   }
 }
@@ -174,6 +175,7 @@ async function callApi(path: string, parameters: Record<string, string>): Promis
     });
     return answered.ok;
   } catch {
+    // Offline: the caller opens the conversation instead.
     return false;
   }
 }
@@ -196,5 +198,6 @@ async function open(url: string): Promise<void> {
     return;
   }
   clients.postMessage({ type: "go", url });
+  // Browsers may refuse it.
   await clients.focus().catch(() => undefined);
 }

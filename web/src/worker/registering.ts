@@ -63,6 +63,7 @@ async function isReplaced(): Promise<boolean> {
     const page = await fetch("/", { cache: "no-store" });
     return Boolean(script) && page.ok && !page.redirected && !(await page.text()).includes(script!);
   } catch {
+    // Offline: it looks again later.
     return false;
   }
 }

@@ -59,6 +59,7 @@ async function activate(): Promise<void> {
 async function page(request: Request): Promise<Response> {
   const kept = async () => (await caches.match(PAGE, { cacheName: CACHE })) ?? Response.error();
   const late = new Promise<null>((resolve) => setTimeout(() => resolve(null), PAGE_TIMEOUT));
+  // Offline: the stored page is shown.
   const response = fetch(request).catch(() => null);
   const answer = await Promise.race([response, late]);
   // Signed out: delete the offline data.

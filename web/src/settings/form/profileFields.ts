@@ -23,6 +23,7 @@ function fieldData(field: Pick<ProfileField, "field_data">): Record<string, unkn
   try {
     return (JSON.parse(field.field_data) ?? {}) as Record<string, unknown>;
   } catch {
+    // Fields without choices have no data.
     return {};
   }
 }
@@ -60,6 +61,7 @@ export function userIdsIn(value: string): number[] {
     const ids: unknown = JSON.parse(value);
     return Array.isArray(ids) ? ids.filter((id) => typeof id === "number") : [];
   } catch {
+    // Not a list of people.
     return [];
   }
 }
