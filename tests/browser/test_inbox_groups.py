@@ -26,6 +26,8 @@ def test_conversations_are_grouped_and_handled_together(
     with client(server, sqlite_site.ann) as own, client(server, sqlite_site.ben) as ben:
         step = {"onboarding_step": "intro_inbox_view_modal"}
         own.post("/users/me/onboarding_steps", data=step).raise_for_status()
+        home = {"web_home_view": '"all_messages"'}
+        own.patch("/settings", data=home).raise_for_status()
         people = f"[{sqlite_site.ann.user_id}, {sqlite_site.ben.user_id}]"
         kitchen = {"subscriptions": '[{"name": "kitchen"}]', "principals": people}
         own.post("/users/me/subscriptions", data=kitchen).raise_for_status()
@@ -108,6 +110,23 @@ def test_conversations_are_grouped_and_handled_together(
         expect(bar).to_contain_text("1 selected")
         keys.press("Escape")
         expect(bar).to_have_count(0)
+
+        # Wherever the focus is, it also clears filters, and only then goes to the home view.
+        ovens.focus()
+        keys.press("x")
+        page.get_by_role("main").get_by_role("button", name="Direct messages").click()
+        expect(ovens).to_have_count(0)
+        page.evaluate("document.activeElement.blur()")
+        keys.press("Escape")
+        expect(ovens).to_be_visible()
+        expect(bar).to_contain_text("1 selected")
+        keys.press("Escape")
+        expect(bar).to_have_count(0)
+        expect(page).to_have_url(re.compile("#inbox$"))
+        keys.press("Escape")
+        expect(page).to_have_url(re.compile("#feed$"))
+        ann.go("inbox")
+
         group.focus()
         keys.press("m")
         expect(page.get_by_text("Marked 3 messages as read.")).to_be_visible()

@@ -35,50 +35,53 @@ export function registerKeys(app: App): () => void {
     return true;
   };
 
-  return register({
-    "/": () => searchBox.open("search"),
-    "Control+k": () => searchBox.open("jump"),
-    i: () => router.go("inbox"),
-    I: () => router.go("inbox"),
-    t: () => router.go("recent"),
-    v: () => router.go("feed"),
-    "*": () => router.go("narrow/is/starred"),
-    d: () => router.go("drafts"),
-    l: () => router.go("later"),
-    P: () => router.go("narrow/is/dm"),
-    n: () => goToNext(app, "topic"),
-    p: () => goToNext(app, "direct"),
-    a: () => goToChannel(app, -1),
-    A: () => goToChannel(app, -1),
-    D: () => goToChannel(app, 1),
-    s: () => {
-      const current = targetConversation();
-      if (!current) return false;
-      router.toNarrow(narrowOf(current));
-      return true;
+  return register(
+    {
+      "/": () => searchBox.open("search"),
+      "Control+k": () => searchBox.open("jump"),
+      i: () => router.go("inbox"),
+      I: () => router.go("inbox"),
+      t: () => router.go("recent"),
+      v: () => router.go("feed"),
+      "*": () => router.go("narrow/is/starred"),
+      d: () => router.go("drafts"),
+      l: () => router.go("later"),
+      P: () => router.go("narrow/is/dm"),
+      n: () => goToNext(app, "topic"),
+      p: () => goToNext(app, "direct"),
+      a: () => goToChannel(app, -1),
+      A: () => goToChannel(app, -1),
+      D: () => goToChannel(app, 1),
+      s: () => {
+        const current = targetConversation();
+        if (!current) return false;
+        router.toNarrow(narrowOf(current));
+        return true;
+      },
+      S: () => {
+        const current = targetConversation();
+        const channelId = current?.kind === "topic" ? current.channelId : currentChannel(app);
+        if (channelId === null) return false;
+        router.toNarrow(channelNarrow(channelId));
+        return true;
+      },
+      T: () => {
+        const channelId = currentChannel(app);
+        if (channelId === null) return false;
+        router.go(topicsFragment(app, channelId));
+        return true;
+      },
+      w: () => void findPeople(),
+      M: withTopic(toggleMuted),
+      F: withTopic(toggleFollowed),
+      "?": () => void (layout.help = true),
+      "[": () => layout.toggleLeft(),
+      "]": () => layout.togglePeople(),
+      g: () => void openOwnMenu(),
+      Escape: (event) => escape(app, event),
     },
-    S: () => {
-      const current = targetConversation();
-      const channelId = current?.kind === "topic" ? current.channelId : currentChannel(app);
-      if (channelId === null) return false;
-      router.toNarrow(channelNarrow(channelId));
-      return true;
-    },
-    T: () => {
-      const channelId = currentChannel(app);
-      if (channelId === null) return false;
-      router.go(topicsFragment(app, channelId));
-      return true;
-    },
-    w: () => void findPeople(),
-    M: withTopic(toggleMuted),
-    F: withTopic(toggleFollowed),
-    "?": () => void (layout.help = true),
-    "[": () => layout.toggleLeft(),
-    "]": () => layout.togglePeople(),
-    g: () => void openOwnMenu(),
-    Escape: (event) => escape(app, event),
-  });
+    { general: true },
+  );
 }
 
 /** It's in the sidebar. */
@@ -98,6 +101,7 @@ async function findPeople(): Promise<void> {
     document.querySelector<HTMLInputElement>("#find-people")?.select();
     typed.ready();
   } catch {
+    // The shell shows the error.
     typed.canceled();
   }
 }
