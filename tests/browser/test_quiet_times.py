@@ -152,3 +152,14 @@ def test_quiet_hours_of_a_channel_leave_others_on(sqlite_site: Site, new_page: O
             content = f"@**Ann** in the {to}"
             ok(ben.send_message({"type": "stream", "to": to, "topic": "tea", "content": content}))
     noted(laptop, ["@Ann in the daytime"])
+    # The inbox folds the channel, and shows it on request.
+    laptop.go("inbox")
+    rows = page.locator("main [data-row]")
+    expect(rows.filter(has_text="in the daytime")).to_be_visible()
+    expect(rows.filter(has_text="in the evening")).to_have_count(0)
+    fold = page.get_by_role("main").get_by_role("button", name="Quiet hours")
+    expect(fold).to_have_attribute("aria-expanded", "false")
+    fold.click()
+    expect(rows.filter(has_text="in the evening")).to_be_visible()
+    page.reload()
+    expect(rows.filter(has_text="in the evening")).to_be_visible()

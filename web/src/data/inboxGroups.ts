@@ -1,9 +1,10 @@
-/** Groups of the inbox that fold: by channel, and conversations that only a bot wrote in last. */
+/** Groups of the inbox that fold: by channel, channels that are quiet now, and conversations that only
+ * a bot wrote in last. */
 
 import { channelOfKey } from "./conversations";
 import type { InboxRow } from "./inbox";
 
-/** `c7` for a channel, `d` for direct messages, or `bots`. */
+/** `c7` for a channel, `d` for direct messages, `bots`, or `quiet`. */
 export type GroupId = string;
 
 export interface InboxGroup {
@@ -23,6 +24,8 @@ export interface InboxGroup {
 export type InboxItem = InboxRow | InboxGroup;
 
 export const BOTS: GroupId = "bots";
+/** Channels that are quiet now. */
+export const QUIET: GroupId = "quiet";
 
 export function isGroup(item: InboxItem): item is InboxGroup {
   return "group" in item;
