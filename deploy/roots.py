@@ -7,6 +7,7 @@ and to the package index that `pip` is configured for, and only Python 3.11 or l
 
 import argparse
 import base64
+import contextlib
 import ctypes
 import fcntl
 import json
@@ -244,6 +245,19 @@ def booted(stage: Stage) -> Iterator[Callable[..., "subprocess.CompletedProcess[
     finally:
         process.kill()
         process.wait()
+        _remove_group(group)
+
+
+def _remove_group(group: Path) -> None:
+    """Remove a control group with its subgroups, when their processes have ended."""
+    deadline = time.monotonic() + SECONDS
+    while group.exists():
+        for directory, _, _ in os.walk(group, topdown=False):
+            with contextlib.suppress(OSError):
+                os.rmdir(directory)
+        if time.monotonic() > deadline:
+            raise SystemExit(f"{group} still has processes.")
+        time.sleep(0.1)  # Other processes can only be polled.
 
 
 def answer(path: str, form: dict[str, str] | None = None, key: str = "") -> tuple[int, str]:

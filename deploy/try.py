@@ -302,6 +302,12 @@ def try_service(builder: Builder, stage: Stage) -> None:
             )
             require((tried.returncode == 0) is can, f"it {'can' if can else 'cannot'} write {path}")
         inside("rm", "-f", "/srv/backups/x", "/srv/chat/x")
+        # The first backup may still be in progress.
+        checked = inside("runuser", "-u", "tertulia", "--", init[0], "check", *where, *config)
+        require(
+            checked.returncode == 0,
+            "check finds no problem" + checked.stdout * (checked.returncode != 0),
+        )
         made = inside(
             "runuser", "-u", "tertulia", "--", init[0], "backups", "make", *where, *config
         )
