@@ -115,7 +115,9 @@ def tool(name: str) -> Callable[[Page], None]:
             buttons.last.click(timeout=8_000)
             return
         take(page, ("button", "^More$"))
-        take(page, ("menuitem", f"^{name}"))
+        # Tools that stay on are radio items.
+        items = page.locator("[role^=menuitem]").filter(has_text=re.compile(f"^\\s*{name}"))
+        items.locator("visible=true").last.click(timeout=8_000)
 
     return use
 
