@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Final, Literal, TypeVar
 
-import apsw
 from msgspec import Struct, field
 
 from tertulia.imports.context import ImportContext
@@ -97,6 +96,8 @@ class ImportCanceled(Exception):
 def read_from(read: Callable[[], T]) -> T:
     """Call `read`, and return its result. Errors that the source didn't foresee, for example from
     crafted exports, become SourceError. A full disk raises OSError, because the export is fine."""
+    import apsw  # Imported here because a server on PostgreSQL doesn't need it.
+
     try:
         return read()
     except (SourceError, OSError):
