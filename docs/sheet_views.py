@@ -230,9 +230,7 @@ VIEWS: Final = (
     View("pointer-channel", "inbox", (pressed("#side [data-side]", "right"),), on=("wide",)),
     View("told", TOPIC, (menu_of_message, ("menuitem", "^Copy link"))),
     View("topic-menu", TOPIC, (("button", "Topic actions"),)),
-    View(
-        "beside", TOPIC, (("button", "Topic actions"), ("menuitem", "^Open beside")), on=("wide",)
-    ),
+    View("beside", TOPIC, (("button", "Topic actions"), ("menuitem", "^Split view")), on=("wide",)),
     View("topic-policy", TOPIC, (("button", "Topic notifications"),)),
     View("channel-menu", "narrow/channel/{kitchen}", (("button", "Channel actions"),)),
     View("new-message", "inbox", (("button", "^New message"),)),

@@ -1,4 +1,4 @@
-"""Where the version is written, and what must be true before it's released.
+"""The files that name the version, and the conditions for releasing it.
 
 `python packaging/versions.py 0.3.0` sets the version everywhere. It needs nothing but Python.
 """

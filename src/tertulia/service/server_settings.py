@@ -40,14 +40,14 @@ class ServerSettings(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     ] = ""
     files_url: Annotated[
         str,
-        "Where uploaded files and pictures are stored: in the directory `files` of the data"
-        " directory (empty, or disk), or in an S3 or compatible bucket, as"
+        "Storage for uploaded files and pictures: the directory `files` of the data directory"
+        " (empty, or disk), or an S3 or compatible bucket, as"
         " s3://bucket/prefix?region=…&endpoint=…",
     ] = ""
     files_also_at: Annotated[
         str,
-        "Where to look for files that aren't in files_url yet: disk, or an address like"
-        " files_url. `tertulia move-files` moves them. Empty: nowhere.",
+        "Storage for files that aren't in files_url yet: disk, or an address like files_url."
+        " `tertulia files move` moves them. Empty: none.",
     ] = ""
     file_downloads: Annotated[
         str,
@@ -64,8 +64,8 @@ class ServerSettings(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     s3_secret_access_key: Annotated[str, SECRET, "Secret access key for the bucket."] = ""
     backup_to: Annotated[
         str,
-        "Where to store a backup every day: a directory, or a bucket as in files_url (with the"
-        " same keys). Empty: no automatic backups.",
+        "Destination of a daily backup: a directory, or a bucket as in files_url (with the same"
+        " keys). Empty: no automatic backups.",
     ] = ""
     backup_hour: Annotated[int, Meta(ge=0, le=23), "Hour of the daily backup, in UTC."] = 3
     backup_keep_days: Annotated[
@@ -296,8 +296,9 @@ class ServerSettings(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     mail_in_listen: Annotated[
         str,
         PER_NODE,
-        "Where your mail server delivers incoming emails: lmtp://127.0.0.1:2424, or the same with"
-        " smtp://. Anyone who can connect can deliver emails, so allow only your mail server.",
+        "Address that your mail server delivers incoming emails to: lmtp://127.0.0.1:2424, or the"
+        " same with smtp://. Anyone who can connect can deliver emails, so allow only your mail"
+        " server.",
     ] = ""
     mail_in_max_mib: Annotated[
         int, Meta(ge=1, le=200), "Maximum size of an incoming email, in MiB."
@@ -408,7 +409,7 @@ class ServerSettings(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     zoom_url: Annotated[
         str,
         _matching(r"^https?://\S+$", "an http:// or https:// URL"),
-        "Where people sign in to Zoom.",
+        "Zoom's sign-in page.",
     ] = "https://zoom.us"
     zoom_api_url: Annotated[
         str, _matching(r"^https?://\S+$", "an http:// or https:// URL"), "Zoom's API."
