@@ -4,12 +4,18 @@ import "./design/content.css";
 import { mount } from "svelte";
 import Root from "./Root.svelte";
 import { viewShown } from "./shell/viewShown";
+import { withStyles } from "./ui/styleRetry";
 
 mount(Root, { target: document.getElementById("app")! });
 
 // On the first visit, the system's fonts show the messages, so ours don't compete with them for a
 // slow network.
-void (isCached() ? Promise.resolve() : viewShown).then(() => import("./design/fonts"));
+void Promise.resolve(isCached() || viewShown).then(loadFonts);
+
+/** Load the fonts, now or when the browser is online again. */
+function loadFonts(): void {
+  withStyles(() => import("./design/fonts")).catch(() => addEventListener("online", loadFonts));
+}
 
 /** Whether this script came from a cache. */
 function isCached(): boolean {

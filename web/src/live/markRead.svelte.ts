@@ -51,14 +51,19 @@ export class ReadMarker {
   async flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
+    let size = BATCH_SIZE;
     while (this.#waiting.size) {
-      const messages = [...this.#waiting].slice(0, BATCH_SIZE);
+      const messages = [...this.#waiting].slice(0, size || 1);
       for (const id of messages) this.#waiting.delete(id);
       try {
         await post("/messages/flags", { messages, op: "add", flag: "read" });
       } catch (error) {
-        if (!isTransient(error)) throw error;
-        for (const id of messages) this.#waiting.add(id);
+        const isRefused = !isTransient(error);
+        // A batch is refused if one of its messages was deleted meanwhile. Smaller batches find that
+        // message, which is dropped.
+        size = messages.length >> 1;
+        if (size || !isRefused) for (const id of messages) this.#waiting.add(id);
+        if (isRefused) continue;
         this.#timer ??= setTimeout(() => void this.flush(), RETRY_DELAY);
         return;
       }

@@ -109,3 +109,19 @@ test("messages that moved to a channel without a subscription stay read", async 
   await expect(marker.readEverything()).rejects.toThrow("reach");
   expect([...store.data.unread.by]).toEqual([["d5", [3]]]);
 });
+
+test("a deleted message doesn't keep the others of its batch unread", async () => {
+  vi.stubGlobal("document", { cookie: "", addEventListener: () => undefined });
+  const sent: number[][] = [];
+  vi.stubGlobal("fetch", async (_: string, { body }: { body: URLSearchParams }) => {
+    const messages = JSON.parse(body.get("messages")!) as number[];
+    const isRefused = messages.includes(2);
+    if (!isRefused) sent.push(messages);
+    const answer = isRefused ? { result: "error", code: "BAD_REQUEST", msg: "Invalid" } : {};
+    return new Response(JSON.stringify(answer), { status: isRefused ? 400 : 200 });
+  });
+  const marker = new ReadMarker(stored() as unknown as Store);
+  marker.seen([1, 2, 3]);
+  await marker.flush();
+  expect(sent.flat().sort()).toEqual([1, 3]);
+});
