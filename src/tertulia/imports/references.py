@@ -21,6 +21,8 @@ from tertulia.state.state import State
 _BEGIN: Final = "\x02"
 _END: Final = "\x03"
 _NEXT: Final = "\x1f"
+MESSAGE_MARK: Final = f"{_BEGIN}M{_NEXT}"
+"""The beginning of each reference to a message."""
 _REFERENCE: Final = re.compile(r"\x02(\w)\x1f([^\x02\x03\x1f]*)\x1f([^\x02\x03\x1f]*)\x03")
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
@@ -68,7 +70,7 @@ def message_url(key: Key, otherwise: str) -> str:
 def with_message_keys(text: str, keys: Mapping[str, Key]) -> str:
     """Return the text with other keys in its references to messages. References without a new key
     become their `otherwise` URL."""
-    if f"{_BEGIN}M{_NEXT}" not in text:
+    if MESSAGE_MARK not in text:
         return text
 
     def replace(match: re.Match[str]) -> str:

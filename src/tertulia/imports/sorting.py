@@ -21,10 +21,10 @@ from msgspec.structs import replace
 
 from tertulia.imports.archive import LEAST_FREE
 from tertulia.imports.records import Key, SourceMessage
-from tertulia.imports.references import with_message_keys
+from tertulia.imports.references import MESSAGE_MARK, with_message_keys
 from tertulia.imports.report import ImportReport
 from tertulia.imports.source import BATCH, BATCH_BYTES, MessageBatch, SourceError
-from tertulia.imports.threads import ThreadTopics
+from tertulia.imports.threads import MAX_READ, ThreadTopics
 
 RUN_BYTES: Final = 24 * 1024 * 1024
 """Bytes of messages that are sorted in memory together."""
@@ -36,6 +36,8 @@ LATEST: Final = 2**43
 """Upper bound of times, in milliseconds since 1970."""
 _HEADER: Final = struct.Struct("<qqI")
 _LENGTH: Final = struct.Struct("<I")
+_MESSAGE_MARK: Final = MESSAGE_MARK.encode()
+_decode_message: Final = msgspec.msgpack.Decoder(SourceMessage).decode
 _Entry = tuple[int, int, bytes]
 """Milliseconds since 1970, the position in the export, and an encoded `_Waiting`."""
 
@@ -60,11 +62,23 @@ class Findings(Struct, kw_only=True):
 class _Waiting(Struct, array_like=True):
     """A message that waits for its key and its topic."""
 
-    message: SourceMessage
+    channel: Key | None
     thread: str
+    """Empty if the message keeps its topic."""
     id: str
     text: str
     """Markdown that the topic's name is taken from."""
+    message: msgspec.Raw
+    """The encoded `SourceMessage`. Most messages aren't decoded before they're imported."""
+
+
+class _Placed(Struct, array_like=True):
+    """A sorted message, in the file that the import reads."""
+
+    key: int
+    topic: str | None
+    """None if the message keeps its topic."""
+    message: msgspec.Raw
 
 
 class MessageSorter:
@@ -91,7 +105,12 @@ class MessageSorter:
             began = self._findings.began
             began[channel] = min(began.get(channel, seconds), seconds)
         self._findings.newest = max(self._findings.newest, at // 1000)
-        record = self._encoder.encode(_Waiting(message, thread, id_, text))
+        encoded = msgspec.Raw(self._encoder.encode(message))
+        if message.channel is None or not thread:
+            thread = text = ""
+        record = self._encoder.encode(
+            _Waiting(message.channel, thread, id_, text[:MAX_READ], encoded)
+        )
         self._some.append((at, self._number, record))
         self._number += 1
         self._bytes += len(record) + 150
@@ -108,9 +127,8 @@ class MessageSorter:
         try:
             with part.open("wb") as file, ExitStack() as stack:
                 for _, _, record in heapq.merge(*(_read_run(run, stack) for run in self._runs)):
-                    message = decoder.decode(record)
                     self._findings.messages += 1
-                    encoded = self._encoder.encode(self._placed(message, topics, keys))
+                    encoded = self._placed(decoder.decode(record), topics, keys)
                     file.write(_LENGTH.pack(len(encoded)))
                     file.write(encoded)
             part.rename(self._target)
@@ -124,20 +142,22 @@ class MessageSorter:
             run.unlink(missing_ok=True)
         self._runs.clear()
 
-    def _placed(
-        self, pending: _Waiting, topics: ThreadTopics, keys: dict[str, int]
-    ) -> SourceMessage:
-        """Return the message with its key and its topic."""
+    def _placed(self, waiting: _Waiting, topics: ThreadTopics, keys: dict[str, int]) -> bytes:
+        """Return the message with its key and its topic, encoded."""
         key = self._findings.messages
-        message = pending.message
-        topic = message.topic
-        if pending.thread and message.channel is not None:
-            topic = topics.topic(message.channel, pending.thread, pending.text)
-        is_linked = pending.id in self._linked and len(keys) < MAX_LINKED
+        topic = None
+        if waiting.thread and waiting.channel is not None:
+            topic = topics.topic(waiting.channel, waiting.thread, waiting.text)
+        is_linked = waiting.id in self._linked and len(keys) < MAX_LINKED
         if is_linked:
-            keys[pending.id] = key
-        content = with_message_keys(message.content, keys)
-        return replace(message, key=key, topic=topic, is_linked=is_linked, content=content)
+            keys[waiting.id] = key
+        encoded = waiting.message
+        if is_linked or _MESSAGE_MARK in bytes(encoded):
+            message = _decode_message(encoded)
+            content = with_message_keys(message.content, keys)
+            message = replace(message, is_linked=is_linked, content=content)
+            encoded = msgspec.Raw(self._encoder.encode(message))
+        return self._encoder.encode(_Placed(key, topic, encoded))
 
     def _write_run(self) -> None:
         if not self._some:
@@ -187,7 +207,7 @@ class SortedMessages:
 
     def batches(self, after: str, unread: "UnreadMarks") -> Iterator[MessageBatch]:
         """Yield the messages after the position."""
-        decoder = msgspec.msgpack.Decoder(SourceMessage)
+        decoder = msgspec.msgpack.Decoder(_Placed)
         with self._place.open("rb") as file:
             file.seek(int(after or 0))
             while some := list(_read_messages(file, decoder, unread)):
@@ -195,7 +215,7 @@ class SortedMessages:
 
 
 def _read_messages(
-    file: BinaryIO, decoder: msgspec.msgpack.Decoder[SourceMessage], unread: "UnreadMarks"
+    file: BinaryIO, decoder: msgspec.msgpack.Decoder[_Placed], unread: "UnreadMarks"
 ) -> Iterator[SourceMessage]:
     size = 0
     for _ in range(BATCH):
@@ -204,10 +224,16 @@ def _read_messages(
             file.seek(-len(header), os.SEEK_CUR)
             return
         length = _LENGTH.unpack(header)[0]
-        message = decoder.decode(file.read(length))
-        waiting = unread.of(message)
-        size += length + 8 * len(waiting)
-        yield replace(message, unread_by=waiting) if waiting else message
+        placed = decoder.decode(file.read(length))
+        message = _decode_message(placed.message)
+        unread_by = unread.of(message)
+        size += length + 8 * len(unread_by)
+        yield replace(
+            message,
+            key=placed.key,
+            topic=message.topic if placed.topic is None else placed.topic,
+            unread_by=unread_by,
+        )
 
 
 class UnreadMarks:

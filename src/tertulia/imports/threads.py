@@ -64,7 +64,7 @@ class ThreadTopics:
     def topic(self, channel: Key, thread: Key, text: str) -> str:
         """Return a thread's topic. If it's new, `text` is the thread's first message."""
         digest = _digest(channel, thread)
-        result = self.known(channel, thread)
+        result = self._known(digest)
         if result is None:
             result = self._free(channel, topic_of(text))
             self._database.execute("INSERT INTO threads VALUES (?, ?)", (digest, result))
@@ -72,13 +72,14 @@ class ThreadTopics:
 
     def known(self, channel: Key, thread: Key) -> str | None:
         """Return a thread's topic, or None if it's new."""
-        row = self._database.execute(
-            "SELECT topic FROM threads WHERE id = ?", (_digest(channel, thread),)
-        ).fetchone()
-        return None if row is None else row[0]
+        return self._known(_digest(channel, thread))
 
     def close(self) -> None:
         self._database.close()
+
+    def _known(self, digest: bytes) -> str | None:
+        row = self._database.execute("SELECT topic FROM threads WHERE id = ?", (digest,)).fetchone()
+        return None if row is None else row[0]
 
     def _free(self, channel: Key, name: str) -> str:
         """Reserve the name, with the lowest free number if it's taken, and return it."""

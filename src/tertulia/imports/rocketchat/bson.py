@@ -5,12 +5,15 @@ documents: Rocket.Chat stores each message a second time, parsed.
 """
 
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, BinaryIO, Final
 
 MAX_DOCUMENT: Final = 17 * 1024 * 1024
 """Largest document, in bytes. MongoDB's limit is 16 MiB."""
 MAX_DEPTH: Final = 60
+_SMALL: Final = 200
+"""Size in bytes up to which decoded embedded documents are cached."""
 _int32: Final = struct.Struct("<i").unpack_from
 _INT64: Final = struct.Struct("<q")
 _DOUBLE: Final = struct.Struct("<d")
@@ -30,10 +33,10 @@ def documents(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the offset and the fields of each document; with `wanted`, only those fields.
 
-    Times are integers, in milliseconds since 1970; object IDs are hexadecimal texts. Raises
-    BadBson.
+    Times are integers, in milliseconds since 1970; object IDs are hexadecimal texts. Documents may
+    share embedded ones, so don't change them. Raises BadBson.
     """
-    encoded = None if wanted is None else frozenset(text.encode() for text in wanted)
+    names = None if wanted is None else {name.encode(): name for name in wanted}
     offset = 0
     while header := file.read(4):
         length = _int32(header)[0] if len(header) == 4 else 0
@@ -43,7 +46,7 @@ def documents(
         if len(data) != length:
             raise BadBson(f"it ends in the middle of the document at byte {offset}")
         try:
-            yield offset, _document(data, 0, length, encoded, 0)
+            yield offset, _document(data, 0, length, names, 0)
         except BadBson:
             raise
         except (struct.error, IndexError, KeyError, ValueError) as error:
@@ -52,9 +55,9 @@ def documents(
 
 
 def _document(
-    data: bytes, begin: int, end: int, wanted: Collection[bytes] | None, depth: int
+    data: bytes, begin: int, end: int, names: Mapping[bytes, str] | None, depth: int
 ) -> dict[str, Any]:
-    """Decode the document between two positions."""
+    """Decode the document between two positions. `names` are the wanted fields by encoded name."""
     if depth > MAX_DEPTH:
         raise BadBson("documents are nested too deeply")
     result: dict[str, Any] = {}
@@ -75,8 +78,12 @@ def _document(
         following = at + size
         if following > last:
             raise IndexError
-        if wanted is None or encoded in wanted:
-            name = encoded.decode("utf-8", "replace")
+        name = encoded.decode("utf-8", "replace") if names is None else names.get(encoded)
+        if name is None:
+            pass
+        elif kind == 0x02:
+            result[name] = data[at + 4 : following - 1].decode("utf-8", "replace")
+        else:
             result[name] = _value(data, at, size, kind, depth)
         at = following
     return result
@@ -107,12 +114,20 @@ def _size(data: bytes, at: int, kind: int, last: int) -> int:
     return int(size)
 
 
+@lru_cache(maxsize=4096)
+def _small_document(data: bytes, depth: int) -> dict[str, Any]:
+    """Decode an embedded document. Messages repeat the same ones: their sender, for example."""
+    return _document(data, 0, len(data), None, depth)
+
+
 def _value(data: bytes, at: int, size: int, kind: int, depth: int) -> Any:
     match kind:
         case 0x01:
             return _DOUBLE.unpack_from(data, at)[0]
-        case 0x02 | 0x0D | 0x0E:
+        case 0x0D | 0x0E:
             return data[at + 4 : at + size - 1].decode("utf-8", "replace")
+        case 0x03 if size <= _SMALL:
+            return _small_document(data[at : at + size], depth + 1)
         case 0x03:
             return _document(data, at, at + size, None, depth + 1)
         case 0x04:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from tertulia.imports import references
 from tertulia.imports.attachments import attachment_of
@@ -26,6 +25,7 @@ from tertulia.model.messages import Flag
 
 MAX_STRANGERS: Final = 50_000
 MAX_FILES: Final = 100
+_CLIENT: Final = "Rocket.Chat"
 _SKIPPED: Final = {
     "e2e": "They are end-to-end encrypted, and only their authors' devices can read them.",
     "otr": "They are encrypted, and were never stored as text.",
@@ -131,36 +131,40 @@ class RocketMessageConverter:
         alias = " ".join(references.clean(message.alias or "").replace("*", "").split())[:100]
         if alias and alias != message.u.name:
             content = f"**{alias}**\n{content}"
+        people = (
+            tuple(sorted({*place.people, message.u.id}, key=str)) if place.people else place.people
+        )
         first, *further = parts_of(content)
         source = SourceMessage(
             key=0,
             sender=message.u.id,
             sent_at=at // 1000,
             channel=place.channel,
-            people=tuple(sorted({*place.people, message.u.id}, key=str)) if place.people else (),
+            people=people,
             content=first,
-            client="Rocket.Chat",
+            client=_CLIENT,
+            edits=self._edits(message),
+            reactions=tuple(self._reactions(message)) if message.reactions else (),
+            flags=self._flags(message, place),
+            attachments=tuple(files),
+            is_pinned=bool(message.pinned),
         )
         thread = place.discussion or message.tmid or (message.id if message.tcount else "")
         title = place.title or text or "\n".join(others or links)
-        self._sorter.add(
-            at,
-            replace(
-                source,
-                edits=self._edits(message),
-                reactions=tuple(self._reactions(message)),
-                flags=self._flags(message, place),
-                attachments=tuple(files),
-                is_pinned=bool(message.pinned),
-            ),
-            thread=thread,
-            id_=message.id,
-            text=title,
-        )
+        self._sorter.add(at, source, thread=thread, id_=message.id, text=title)
         if further:
             self._report.change("messages", "They were too long, so they were split.")
         for part in further:
-            self._sorter.add(at, replace(source, content=part), thread=thread, text=title)
+            rest = SourceMessage(
+                key=0,
+                sender=message.u.id,
+                sent_at=at // 1000,
+                channel=place.channel,
+                people=people,
+                content=part,
+                client=_CLIENT,
+            )
+            self._sorter.add(at, rest, thread=thread, text=title)
 
     def _flags(self, message: RocketMessage, place: RoomPlace) -> dict[Key, Flag]:
         members = place.members
