@@ -26,13 +26,14 @@ class Secrets(Protocol):
         """Return a random text for an invitation."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class ImportContext:
     """The data shared by everything that makes changes of one import."""
 
     state: State
     """The organization's state. Committed changes are folded into it."""
     source: SourceOrganization
+    """Empty while messages are written, which don't need it."""
     ids: Identifiers
     secrets: Secrets
     report: ImportReport

@@ -117,40 +117,42 @@ class Importer:
         self._commits = ImportCommits(self._log, self._vault, self._ids, progress, self._tell)
         if progress.step == "done":
             return progress
-        # The source reports the same remarks each time, so they aren't counted again after a
-        # restart.
-        noticed = progress.report if is_fresh else ImportReport()
-        organization = await asyncio.to_thread(
-            read_from, lambda: self._source.organization(noticed)
-        )
         target = self._target
         files = SourceFiles(self._source, target.files, target.disk, self._ids, progress.report)
+        context = await self._context(is_fresh)
         if is_fresh:
             files.require_room(survey)
             assign_ids(
                 self._log.state,
-                organization,
+                context.source,
                 self._ids,
                 keep=progress.keep_ids,
                 matches_accounts=self._matches_accounts,
                 report=progress.report,
             )
-        context = ImportContext(
+        made = OrganizationChanges(context)
+        await self._write_organization(made, context.source, files)
+        if progress.step == "messages":
+            await self._write_messages(context, made, files)
+        if progress.step == "end":
+            await self._end()
+        return progress
+
+    async def _context(self, is_fresh: bool) -> ImportContext:
+        """Read everything except messages from the source."""
+        progress = self._progress
+        # The source reports the same remarks each time, so they aren't counted again after a
+        # restart.
+        noticed = progress.report if is_fresh else ImportReport()
+        return ImportContext(
             self._log.state,
-            organization,
+            await asyncio.to_thread(read_from, lambda: self._source.organization(noticed)),
             self._ids,
             _Secrets(self._vault),
             progress.report,
             int(self._log.clock()),
             progress.is_new,
         )
-        made = OrganizationChanges(context)
-        await self._write_organization(made, organization, files)
-        if progress.step == "messages":
-            await self._write_messages(context, made, files)
-        if progress.step == "end":
-            await self._end()
-        return progress
 
     async def _begin(self, survey: Survey) -> bool:
         """Continue the stored import, or begin a new one. Return whether a new one begins."""
@@ -261,10 +263,12 @@ class Importer:
         target = self._target
         pool = RenderPool(self._log.state, target.site, self._processes, target.media)
         preparation = Preparation(context, self._source, files, pool)
+        messages = MessageImport(
+            self._commits, self._progress, context, made.channels, self._linked
+        )
+        context.source = SourceOrganization(name=context.source.name)  # Release its memory.
         try:
-            await MessageImport(
-                self._commits, self._progress, context, made.channels, self._linked
-            ).run(preparation)
+            await messages.run(preparation)
         finally:
             pool.close()
         self._next("end")

@@ -35,6 +35,8 @@ _SYSTEM_BOTS: Final = {"welcome-bot": "welcome", "emailgateway": "email"}
 _COLOR_LENGTH: Final = 7
 
 Spans = tuple[tuple[int, int | None], ...]
+_ALWAYS: Final[Spans] = ((0, None),)
+"""The spans of most subscriptions, which share it."""
 
 _RECEIVED: Final[RowTypes] = {"zerver_message": MessageRow, "zerver_usermessage": ReaderRow}
 
@@ -142,16 +144,23 @@ def subscriptions(
         yield SourceSubscription(
             channel=channel,
             user=user,
-            spans=spans,
-            color=color.lower() if _is_color(color) else "",
+            spans=_ALWAYS if spans == _ALWAYS else spans,
+            color=sys.intern(color.lower()) if _is_color(color) else "",
             is_muted=bool(muted),
             pin_to_top=bool(pinned),
-            settings={
-                name: value == "1"
-                for name, value in zip(NOTIFICATIONS, settings, strict=True)
-                if value != "-"
-            },
+            settings=_settings(settings),
         )
+
+
+@lru_cache(maxsize=1000)
+def _settings(stored: str) -> Mapping[str, bool]:
+    """Return the settings that `Scratch` has as a text. Subscriptions share them, which takes less
+    memory."""
+    return {
+        name: value == "1"
+        for name, value in zip(NOTIFICATIONS, stored, strict=True)
+        if value != "-"
+    }
 
 
 def logged_spans(events: Sequence[tuple[int, int]], *, is_active: bool) -> Spans:
