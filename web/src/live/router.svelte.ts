@@ -45,7 +45,10 @@ export class Router {
   }
 
   go(fragment: string): void {
-    if (fragment !== current()) window.location.hash = fragment;
+    if (fragment === current()) return;
+    window.location.hash = fragment;
+    // The browser's event comes a frame later.
+    this.fragment = current();
   }
 
   /** Replace the fragment without a history entry. */

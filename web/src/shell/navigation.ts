@@ -29,8 +29,11 @@ import type { Route } from "../live/router.svelte";
 /** `web_channel_default_view` */
 const ChannelView = { topTopic: 1, feed: 2, topics: 3, topUnread: 4 } as const;
 
+/** An app, or only its route. */
+type Routed = { router: { route: Route } };
+
 /** The conversation in view, if any. */
-export function currentConversation({ router }: App): Conversation | null {
+export function currentConversation({ router }: Routed): Conversation | null {
   const { route } = router;
   return route.view === "narrow" ? conversationIn(route.narrow) : null;
 }
@@ -60,7 +63,7 @@ export function currentKey(app: App): ConversationKey | null {
 }
 
 /** The channel in view, whole or in part. */
-export function currentChannel({ router }: App): number | null {
+export function currentChannel({ router }: Routed): number | null {
   const { route } = router;
   if (route.view === "topics") return route.channelId;
   return route.view === "narrow" ? channelIn(route.narrow) : null;
