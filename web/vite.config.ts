@@ -4,6 +4,7 @@ import { resolve } from "node:path";
 import { brotliCompressSync } from "node:zlib";
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig, type Plugin } from "vitest/config";
+import { fixedIcons } from "./icons.ts";
 import { compileWords } from "./words.ts";
 
 const PACKAGE = "../src/tertulia/web";
@@ -195,6 +196,7 @@ const proxied = {
 export default defineConfig({
   plugins: [
     compiledWords(),
+    fixedIcons(),
     svelte(),
     openingFirst(),
     openingInDevelopment(),
