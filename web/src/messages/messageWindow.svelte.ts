@@ -16,16 +16,17 @@ import { Heights } from "../data/rows";
 import { trimList, loadAround } from "../live/messages";
 import { markManyAsRead } from "../live/actions";
 import { readMarkerOf } from "../live/markRead.svelte";
+import { afterPaint } from "../ui/afterPaint";
 import type { Anchor } from "../wire/early";
 import { isTransient, errorMessage } from "../wire/http";
 import { Scroller } from "./scroller";
 import { Prefetch } from "./prefetch";
 
-/** Initially rendered messages before and after the top one. */
-const ROWS_BEFORE = 14;
-const ROWS_AFTER = 28;
+/** Rendered messages before and after the top one: at first only what fills most windows. */
+const FIRST_ROWS = { before: 4, after: 10 };
+const ROWS = { before: 14, after: 28 };
 /** More if these don't fill the view, and the maximum. */
-const MORE_ROWS = 16;
+const MORE_ROWS = 8;
 const MAX_ROWS = 160;
 /** The rendered part moves after this many messages. */
 const DRIFT = 8;
@@ -57,7 +58,7 @@ export class MessageWindow {
   opening = $state(true);
   error = $state("");
 
-  #reach = $state({ before: ROWS_BEFORE, after: ROWS_AFTER });
+  #reach = $state({ ...FIRST_ROWS });
   readonly start = $derived(Math.max(0, this.#at - this.#reach.before));
   readonly end = $derived(Math.min(this.ids.length, this.#at + this.#reach.after));
 
@@ -71,6 +72,9 @@ export class MessageWindow {
   #isEmpty = true;
   /** Whether offline data is shown, or nothing yet, until the server's first response. */
   #isTentative = false;
+  /** Cancels rendering more than what fills the view, which waits until that's painted. */
+  #filling: (() => void) | undefined;
+  #isPainted = false;
   /** Left: pending results are ignored. */
   #left = false;
   #prefetch: Prefetch;
@@ -221,7 +225,7 @@ export class MessageWindow {
     const visibleId = ids[Math.min(sortedIndex(ids, id ?? 0), ids.length - 1)];
     if (visibleId === undefined) return;
     if (anchor === "newest" || id === null || isAtEnd) {
-      this.focus = ids[Math.max(0, ids.length - ROWS_BEFORE)] ?? visibleId;
+      this.focus = ids[Math.max(0, ids.length - FIRST_ROWS.after)] ?? visibleId;
       this.target = "end";
       return;
     }
@@ -329,13 +333,19 @@ export class MessageWindow {
       this.heights.keep(this.ids);
       return;
     }
-    const at = scroller.atEnd ? Math.max(0, ids.length - ROWS_BEFORE) : sortedIndex(ids, this.top);
+    const at = scroller.atEnd
+      ? Math.max(0, ids.length - FIRST_ROWS.after)
+      : sortedIndex(ids, this.top);
     const spare = scroller.spare();
-    const half = scroller.frame.clientHeight / 2;
+    const needed = this.#isPainted ? scroller.frame.clientHeight / 2 : 0;
     const reach = this.#reach;
-    if (this.start > 0 && spare.above < half && reach.before < MAX_ROWS) reach.before += MORE_ROWS;
-    if (this.end < ids.length && spare.below < half && reach.after < MAX_ROWS)
-      reach.after += MORE_ROWS;
+    const isShort = {
+      before: this.start > 0 && spare.above < needed && reach.before < MAX_ROWS,
+      after: this.end < ids.length && spare.below < needed && reach.after < MAX_ROWS,
+    };
+    if (isShort.before) reach.before += MORE_ROWS;
+    if (isShort.after) reach.after += MORE_ROWS;
+    if (!isShort.before && !isShort.after) this.#filling ??= afterPaint(() => this.#fill());
     const isAll = this.start === 0 && this.end >= ids.length;
     const isEnd = scroller.atEnd && this.end < ids.length;
     if (!isAll && (isEnd || Math.abs(at - this.#at) > DRIFT)) {
@@ -346,6 +356,13 @@ export class MessageWindow {
       this.#seenTimer = undefined;
       this.#see();
     }, SEEN_AFTER);
+  }
+
+  /** Render more than what fills the view. */
+  #fill(): void {
+    this.#isPainted = true;
+    this.#reach.before = Math.max(ROWS.before, this.#reach.before);
+    this.#reach.after = Math.max(ROWS.after, this.#reach.after);
   }
 
   #fetch(at: number): void {
@@ -429,6 +446,7 @@ export class MessageWindow {
 
   leave(): void {
     this.#left = true;
+    this.#filling?.();
     clearTimeout(this.#litTimer);
     clearTimeout(this.#seenTimer);
     clearTimeout(this.#retryTimer);
