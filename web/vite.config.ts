@@ -32,9 +32,11 @@ const isEarly = (id: string) =>
 const isBase = (id: string) =>
   /\/node_modules\/(svelte|esm-env|clsx)\/|\/src\/(data|wire|words)\//.test(id);
 
-/** Background modules that start right after the first view: one file instead of eight. */
+/** Background modules that start right after the first view: one file instead of several. */
 const isBackground = (id: string) =>
-  /\/src\/(live\/(notifications|push|timeZone)|shell\/contextMenus)\.ts$/.test(id);
+  /\/src\/(live\/(notifications|push|timeZone)|shell\/(background|contextMenus|prefetch|prefetchConversations))\.ts$/.test(
+    id,
+  );
 /**
  * Modules shared by views that are loaded on demand: one file instead of thirty, because each
  * request takes a phone some milliseconds, however small the file is.

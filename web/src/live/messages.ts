@@ -217,7 +217,7 @@ function put(
     const lists = new Map(data.lists);
     lists.delete(name);
     lists.set(name, list);
-    return trimmed({ ...data, messages, topicNames, lists });
+    return trimmed({ ...data, messages, topicNames, lists }, store.shownLists);
   });
 }
 
@@ -244,10 +244,11 @@ export function trimList(store: Store, name: string, at: number): void {
   });
 }
 
-/** Drop the least recently viewed lists, and messages only they contain. */
-function trimmed(data: Data): Data {
-  if (data.lists.size <= KEPT_LISTS) return data;
-  const lists = new Map([...data.lists].slice(-KEPT_LISTS));
+/** Drop the least recently loaded lists that aren't shown, and messages only they contain. */
+function trimmed(data: Data, shown: readonly string[]): Data {
+  const kept = [...data.lists.keys()].slice(-KEPT_LISTS).concat(shown);
+  const lists = new Map([...data.lists].filter(([name]) => kept.includes(name)));
+  if (lists.size === data.lists.size) return data;
   return { ...data, lists, messages: listedMessages(data.messages, lists.values()) };
 }
 

@@ -37,6 +37,17 @@ export class Router {
   constructor(private readonly store: Store) {
     this.fragment = current();
     window.addEventListener("hashchange", () => (this.fragment = current()));
+    window.addEventListener("click", (event) => this.#clicked(event));
+  }
+
+  /** Follow links immediately. */
+  #clicked(event: MouseEvent): void {
+    const { defaultPrevented, button, ctrlKey, metaKey, shiftKey, altKey } = event;
+    if (defaultPrevented || button || ctrlKey || metaKey || shiftKey || altKey) return;
+    const link = (event.target as Element).closest<HTMLAnchorElement>('a[href^="#"]');
+    if (!link) return;
+    event.preventDefault();
+    this.go(link.hash.slice(1));
   }
 
   /** The user's home view. */

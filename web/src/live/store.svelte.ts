@@ -11,6 +11,9 @@ export class Store {
   /** Number of times the client registered again. */
   restarts = $state(0);
 
+  /** Names of the message lists in view. */
+  shownLists: readonly string[] = [];
+
   readonly me = $derived(this.#data.me);
   /** Whether the user is a visitor without an account (ID 0). */
   readonly visiting = $derived(this.#data.me === 0);

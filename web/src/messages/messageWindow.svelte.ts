@@ -90,6 +90,7 @@ export class MessageWindow {
     private readonly narrow: Narrow,
   ) {
     this.name = nameOf(narrow);
+    app.store.shownLists = [...app.store.shownLists, this.name];
     this.#prefetch = new Prefetch(app.store, narrow, {
       failed: (error) => this.#failed(error),
       again: () => this.follow(),
@@ -452,7 +453,10 @@ export class MessageWindow {
     clearTimeout(this.#retryTimer);
     const place = this.scroller?.place();
     if (place && !this.target) places.set(this.name, place);
-    const reading = readMarkerOf(this.app.store);
+    const { store } = this.app;
+    // The same list may be shown twice.
+    store.shownLists = store.shownLists.toSpliced(store.shownLists.indexOf(this.name), 1);
+    const reading = readMarkerOf(store);
     untrack(() => {
       if (reading.paused === this.name) reading.paused = null;
     });

@@ -39,7 +39,7 @@ export function prefetchChunks(): () => void {
 }
 
 /** Whether the browser asks to save data (Chromium only). */
-function savesData(): boolean {
+export function savesData(): boolean {
   const { connection } = navigator as { connection?: { saveData?: boolean } };
   return connection?.saveData ?? false;
 }
