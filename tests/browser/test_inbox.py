@@ -1,12 +1,14 @@
 """The inbox: all conversations in one list, and what users find there in the first minutes."""
 
+import json
 import re
+from urllib.parse import unquote
 
 import httpx
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
-from tests.browser.driving import settled
+from tests.browser.driving import eventually, settled
 from tests.e2e.conftest import Site
 from tests.e2e.server import Account, Server
 
@@ -152,3 +154,25 @@ def test_the_inbox_is_navigated_with_the_keyboard(sqlite_site: Site, shared_page
         page.reload()
         expect(newest).to_have_attribute("aria-pressed", "true")
         expect(rows.first).to_have_attribute("data-row", "c1/news")
+
+
+def test_a_conversation_is_loaded_while_the_pointer_rests_on_its_link(
+    sqlite_site: Site, new_page: Open
+) -> None:
+    server, text = sqlite_site.server, "The tide turns at nine"
+    with client(server, sqlite_site.ben) as ben:
+        to = json.dumps([sqlite_site.ann.email])
+        about = {"type": "direct", "to": to, "content": text}
+        ben.post("/messages", data=about).raise_for_status()
+    ann = new_page(server, sqlite_site.ann)
+    ann.go("inbox")
+    row = ann.page.get_by_role("listitem").filter(has_text=text).locator("[data-row]")
+    expect(row).to_be_visible()
+    settled(ann.page)
+    loaded: list[str] = []
+    ann.page.on("requestfinished", lambda request: loaded.append(unquote(request.url)))
+    row.hover()
+    eventually(ann.page, lambda: any("/messages?" in url and '"dm"' in url for url in loaded))
+    ann.page.route("**/messages?*", lambda route: route.abort())
+    row.click()
+    expect(ann.message(text)).to_be_visible()

@@ -6,7 +6,7 @@ import httpx
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import Open
-from tests.browser.driving import eventually, sign_in
+from tests.browser.driving import Window, eventually, sign_in
 from tests.e2e.conftest import Site
 
 PLACE = "narrow/channel/general/topic/tides"
@@ -40,6 +40,14 @@ def records_once(page: Page, hold: Callable[[list[str]], bool]) -> list[str]:
     return records(page)
 
 
+def only_what_is_opened(window: Window) -> Window:
+    """Have the browser ask to save data, so that the client loads nothing that isn't opened."""
+    window.page.add_init_script(
+        "Object.defineProperty(NetworkInformation.prototype, 'saveData', { get: () => true })"
+    )
+    return window
+
+
 def test_recent_messages_are_readable_offline_and_deleted_with_the_session(
     sqlite_site: Site, new_page: Open
 ) -> None:
@@ -51,7 +59,7 @@ def test_recent_messages_are_readable_offline_and_deleted_with_the_session(
             topic, text = said.split(": ")
             about = {**where, "topic": topic, "content": text}
             sent = http.post("/messages", data=about).raise_for_status().json()["id"]
-        ann = new_page(server, sqlite_site.ann, service_workers="allow")
+        ann = only_what_is_opened(new_page(server, sqlite_site.ann, service_workers="allow"))
         page = ann.page
         ann.go("narrow/channel/general/topic/winds")
         expect(ann.message("Calm")).to_be_visible()
@@ -93,7 +101,7 @@ def test_recent_messages_are_readable_offline_and_deleted_with_the_session(
 
 def test_a_session_ended_elsewhere_leaves_no_data(sqlite_site: Site, new_page: Open) -> None:
     server = sqlite_site.server
-    ben = new_page(server, sqlite_site.ben, service_workers="allow")
+    ben = only_what_is_opened(new_page(server, sqlite_site.ben, service_workers="allow"))
     ben.go("narrow/channel/general/topic/notes")
     ben.say("To be forgotten")
     expect(ben.message("To be forgotten")).to_be_visible()
