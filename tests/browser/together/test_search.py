@@ -92,6 +92,49 @@ def test_the_switcher_navigates_acts_and_changes_settings(
     expect(dialog).to_have_count(0)
 
 
+def test_the_search_box_keeps_the_focus_while_it_covers_the_page(
+    sqlite_site: Site, shared_page: Open
+) -> None:
+    ann = shared_page(sqlite_site.server, sqlite_site.ann)
+    page, keys = ann.page, ann.page.keyboard
+    ann.go("narrow/channel/general/topic/first")
+    text = page.get_by_role("textbox", name="Message #general > first")
+    box = page.get_by_role("combobox", name="Search or jump to")
+    close = page.get_by_role("dialog").get_by_role("button", name="Close")
+    text.fill("one two")
+    text.press("ArrowLeft")
+    keys.press("Control+k")
+    expect(box).to_be_focused()
+    # Tab stays within, in both directions.
+    keys.press("Tab")
+    expect(close).to_be_focused()
+    keys.press("Tab")
+    expect(box).to_be_focused()
+    keys.press("Shift+Tab")
+    expect(close).to_be_focused()
+    # Nothing below takes the focus or a click.
+    text.evaluate("(field) => field.focus()")
+    expect(box).to_be_focused()
+    at = text.bounding_box()
+    assert at
+    page.mouse.click(at["x"] + 5, at["y"] + 5)
+    expect(box).to_have_count(0)
+    # The caret is where it was.
+    expect(text).to_be_focused()
+    keys.type("-")
+    expect(text).to_have_value("one tw-o")
+    # The last suggestion is selected and in sight, even if it's asked for immediately.
+    keys.press("Control+k")
+    keys.press("ArrowUp")
+    last = page.get_by_role("option").last
+    expect(last).to_have_attribute("aria-selected", "true")
+    expect(last).to_be_in_viewport()
+    keys.press("Escape")
+    expect(box).to_have_count(0)
+    expect(text).to_be_focused()
+    text.fill("")
+
+
 def test_options_are_chosen_with_the_keyboard(demo_server: Server, shared_page: Open) -> None:
     """In a dialog, people, groups, and channels are chosen from a list above it. Escape closes the
     list before the dialog."""

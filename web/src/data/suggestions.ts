@@ -81,13 +81,16 @@ function best<T>(
   needle: string,
   name: (item: T) => string,
   limit: number,
+  amongEquals: (a: T, b: T) => number = () => 0,
 ): T[] {
   const ranked: [T, number][] = [];
   for (const item of items) {
-    const at = nameRank(name(item), needle);
+    const at = needle ? nameRank(name(item), needle) : 0;
     if (at !== null) ranked.push([item, at]);
   }
-  return topItems(ranked, limit, (a, b) => a[1] - b[1]).map(([item]) => item);
+  return topItems(ranked, limit, (a, b) => a[1] - b[1] || amongEquals(a[0], b[0])).map(
+    ([item]) => item,
+  );
 }
 
 /** Commands whose names match, best first. */
@@ -120,10 +123,11 @@ export function placeSuggestions(
   const mine = (channel: (typeof unarchived)[number]) =>
     Number(!channel.subscription) * 2 + Number(!seen.channels.has(channel.stream_id));
   const channels = best(
-    unarchived.sort((a, b) => mine(a) - mine(b) || BY_NAME.compare(a.name, b.name)),
+    unarchived,
     needle,
     (channel) => channel.name,
     LIMITS.channel,
+    (a, b) => mine(a) - mine(b) || BY_NAME.compare(a.name, b.name),
   ).map((channel) => ({
     kind: "channel" as const,
     id: channel.stream_id,

@@ -5,11 +5,16 @@ const FIELD =
   ":is(textarea, [contenteditable=true], input:is(:not([type]), [type=text], [type=search], [type=password], [type=url], [type=email]))";
 
 /** Show a dialog modally, focus its first field unless that opens an on-screen keyboard, and return
- * focus and caret when it closes. It closes on navigation. */
-export function modal(dialog: HTMLDialogElement): () => void {
+ * focus and caret when it closes: in the next frame, since Chromium loses the caret when focus returns
+ * from a dialog. It closes on navigation. */
+export function modal(
+  dialog: HTMLDialogElement,
+  show = () => dialog.showModal(),
+  inTime: (restore: () => void) => unknown = requestAnimationFrame,
+): () => void {
   const before = document.activeElement;
   const caret = isText(before) ? ([before.selectionStart, before.selectionEnd] as const) : null;
-  dialog.showModal();
+  show();
   if (!isTouched()) {
     dialog.querySelector<HTMLElement>(`${FIELD}:not([readonly], :disabled)`)?.focus();
   }
@@ -24,8 +29,7 @@ export function modal(dialog: HTMLDialogElement): () => void {
       dialog.contains(activeElement);
     if (dialog.open) dialog.close();
     if (!isFree || !(before instanceof HTMLElement)) return;
-    // Chromium loses the caret when focus returns from a dialog.
-    requestAnimationFrame(() => {
+    inTime(() => {
       const now = document.activeElement;
       if (!before.isConnected || (now !== before && now !== document.body)) return;
       before.blur();
