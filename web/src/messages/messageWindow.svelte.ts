@@ -346,7 +346,8 @@ export class MessageWindow {
     };
     if (isShort.before) reach.before += MORE_ROWS;
     if (isShort.after) reach.after += MORE_ROWS;
-    if (!isShort.before && !isShort.after) this.#filling ??= afterPaint(() => this.#fill());
+    const isFilled = ids.length && !isShort.before && !isShort.after;
+    if (isFilled) this.#filling ??= afterPaint(() => this.#fill());
     const isAll = this.start === 0 && this.end >= ids.length;
     const isEnd = scroller.atEnd && this.end < ids.length;
     if (!isAll && (isEnd || Math.abs(at - this.#at) > DRIFT)) {
