@@ -289,6 +289,18 @@ def test_messages_continue_after_a_position(tmp_path: Path) -> None:
     assert not list((tmp_path / "work").iterdir())
 
 
+def test_an_export_is_surveyed_once(tmp_path: Path) -> None:
+    place, work = ZulipExportBuilder().written(tmp_path), tmp_path / "work"
+    with closing(ZulipExport(place, work)) as source:
+        survey = source.survey()
+    file = place / "messages-000001.json"
+    file.write_bytes(file.read_bytes().replace(b'"zerver_message": [', b'"zerver_message": {'))
+    with closing(ZulipExport(place, work)) as again:  # As after an interruption.
+        assert again.survey() == survey
+    with closing(ZulipExport(place, tmp_path / "other")) as other, pytest.raises(SourceError):
+        other.survey()
+
+
 async def test_a_new_organization_is_as_the_export(config: Config, tmp_path: Path) -> None:
     progress = await imported(config, ZulipExport(ZulipExportBuilder().packed(tmp_path), tmp_path))
     assert progress.step == "done"

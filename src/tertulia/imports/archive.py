@@ -11,7 +11,10 @@ import zipfile
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeVar
+
+import msgspec
+from msgspec import Struct
 
 from tertulia.imports.source import SourceError
 
@@ -36,6 +39,8 @@ _COMPRESSED: Final[Mapping[bytes, Callable[[Path], Any]]] = {
 }
 """The function that opens a compressed file, by the file's first bytes. It verifies checksums."""
 
+Found = TypeVar("Found", bound=Struct)
+
 
 def fingerprint_of(path: Path) -> str:
     """Return a text that identifies the export: for a file, from its size and parts of its content;
@@ -53,6 +58,21 @@ def fingerprint_of(path: Path) -> str:
             file.seek(at)
             digest.update(file.read(_PIECE))
     return digest.hexdigest()[:32]
+
+
+def save_findings(place: Path, findings: Struct) -> None:
+    """Store the findings of the first reading. The file exists only if the reading was complete."""
+    part = place.with_suffix(".tmp")
+    part.write_bytes(msgspec.json.encode(findings))
+    part.rename(place)
+
+
+def stored_findings(place: Path, kind: type[Found]) -> Found | None:
+    """Return the findings of an earlier first reading, or None."""
+    try:
+        return msgspec.json.decode(place.read_bytes(), type=kind)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
 
 
 def opened_directory(path: Path, work: Path) -> Path:

@@ -281,21 +281,6 @@ def scratch_directory(work: Path, fingerprint: str) -> Path:
     return scratch
 
 
-def save_findings(place: Path, findings: Findings) -> None:
-    """Store the findings of the first reading. The file exists only if the reading was complete."""
-    part = place.with_suffix(".tmp")
-    part.write_bytes(msgspec.json.encode(findings))
-    part.rename(place)
-
-
-def stored_findings(place: Path) -> Findings | None:
-    """Return the findings of an earlier first reading, or None."""
-    try:
-        return msgspec.json.decode(place.read_bytes(), type=Findings)
-    except (FileNotFoundError, msgspec.DecodeError):
-        return None
-
-
 def milliseconds(value: Any) -> int | None:
     """Return a time in milliseconds since 1970, or None if messages can't have it."""
     is_time = isinstance(value, int) and not isinstance(value, bool) and 0 < value < LATEST

@@ -6,7 +6,13 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from tertulia.imports.archive import file_in, fingerprint_of, opened_directory
+from tertulia.imports.archive import (
+    file_in,
+    fingerprint_of,
+    opened_directory,
+    save_findings,
+    stored_findings,
+)
 from tertulia.imports.mattermost.lines import BulkInfo, BulkLine
 from tertulia.imports.mattermost.organization import OrganizationReader
 from tertulia.imports.mattermost.posts import PostConverter
@@ -17,9 +23,7 @@ from tertulia.imports.sorting import (
     MessageSorter,
     SortedMessages,
     UnreadMarks,
-    save_findings,
     scratch_directory,
-    stored_findings,
 )
 from tertulia.imports.source import MessageBatch, SourceError, Survey
 
@@ -99,7 +103,7 @@ class MattermostExport:
     def _read(self) -> Findings:
         """Read the whole export once: sort the posts into a file, and copy the other lines."""
         if self._findings is None:
-            self._findings = stored_findings(self._found)
+            self._findings = stored_findings(self._found, Findings)
         if self._findings is None:
             findings = Findings()
             sorter = MessageSorter(self._sorted, findings)

@@ -4,7 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from tertulia.imports.archive import file_in, fingerprint_of, opened_directory
+from tertulia.imports.archive import (
+    file_in,
+    fingerprint_of,
+    opened_directory,
+    save_findings,
+    stored_findings,
+)
 from tertulia.imports.records import SourceFile, SourceOrganization
 from tertulia.imports.report import ImportReport
 from tertulia.imports.rocketchat.documents import RocketFile, RocketMessage, read_documents
@@ -22,9 +28,7 @@ from tertulia.imports.sorting import (
     MessageSorter,
     SortedMessages,
     UnreadMarks,
-    save_findings,
     scratch_directory,
-    stored_findings,
 )
 from tertulia.imports.source import MessageBatch, SourceError, Survey
 
@@ -87,7 +91,7 @@ class RocketChatDump:
     def _read(self) -> Findings:
         """Read the dump once, and sort the messages into a file."""
         if self._findings is None:
-            self._findings = stored_findings(self._found)
+            self._findings = stored_findings(self._found, Findings)
         if self._findings is None:
             findings = Findings()
             self._grid.index()

@@ -6,7 +6,13 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from tertulia.imports.archive import file_in, fingerprint_of, opened_directory
+from tertulia.imports.archive import (
+    file_in,
+    fingerprint_of,
+    opened_directory,
+    save_findings,
+    stored_findings,
+)
 from tertulia.imports.records import SourceOrganization
 from tertulia.imports.report import ImportReport
 from tertulia.imports.source import MessageBatch, SourceError, Survey
@@ -34,6 +40,7 @@ class ZulipExport:
         self._fingerprint = fingerprint_of(path) if path.exists() else ""
         self._directory = opened_directory(path, work)
         self._scratch_path = work / f"{self._fingerprint}.sqlite"
+        self._survey_path = work / f"{self._fingerprint}.survey"
         self._loaded: tuple[ExportedRealm, Conversations] | None = None
 
     def survey(self) -> Survey:
@@ -54,6 +61,9 @@ class ZulipExport:
                     f"{path.name} ends too early, so the export is incomplete. Export or download"
                     " it again."
                 )
+        known = stored_findings(self._survey_path, Survey)
+        if known is not None:  # An interrupted import continues.
+            return known
         realm, _ = self._realm()
         # Read all of it first, so that nothing is written if a file is damaged.
         messages = sum(
@@ -64,7 +74,7 @@ class ZulipExport:
         )
         number, size = realm.scratch.files()
         version = text(self._small("migration_status.json"), "zulip_version")
-        return Survey(
+        survey = Survey(
             fingerprint=self._fingerprint,
             name=text(realm.rows("zerver_realm")[0], "name"),
             origin=version if version.startswith("Tertulia") else f"Zulip {version}".strip(),
@@ -72,6 +82,8 @@ class ZulipExport:
             files=number,
             file_bytes=size,
         )
+        save_findings(self._survey_path, survey)
+        return survey
 
     def organization(self, report: ImportReport) -> SourceOrganization:
         realm, conversations = self._realm()
