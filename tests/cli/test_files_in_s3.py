@@ -170,7 +170,7 @@ async def test_bucket_errors_are_reported(home: Place, bucket: S3Server, tmp_pat
     realm, digits, key, _ = path.split("/")
     bucket.put(f"{prefix}/uploads/{realm}/{digits}/{key}", None)
     told = await failed(home, "check")
-    assert f"1 of 1 uploaded files are missing or incomplete: {path}" in told
+    assert f"missing or incomplete: 1 of 1 uploaded file: {path}" in told
     backup = tmp_path / "backup.zip"
     bucket.trouble(Trouble(status=403))
     assert "files: unavailable: s3://files" in await failed(home, "check")

@@ -63,7 +63,7 @@ def test_an_unfinished_import_can_be_canceled(place: Place, tmp_path: Path) -> N
     assert "tertulia import cancel" in error(place, "mattermost", str(second))
     canceled = run("import", "cancel", *place.flags)
     assert canceled.exit_code == 0
-    assert "10 of 10 messages were imported" in " ".join(canceled.output.split())
+    assert "Imported 10 of 10 messages." in " ".join(canceled.output.split())
     answer(place, "mattermost", str(second))
 
 

@@ -299,12 +299,12 @@ def _files(connection: Connection, settings: Config) -> Finding:
         count, lost = file_transfer.missing_files(connection, files, disk)
     except FilesUnavailable as error:
         return Finding(check="files", ok=False, detail=f"unavailable: {error}")
+    present = counted(count, "uploaded file")
     if not lost:
         where = "" if files is disk else f" in {files.description}"
-        present = counted(count, "uploaded file", "uploaded files")
         return Finding(check="files", ok=True, detail=present + where)
     named = ", ".join(lost[:3]) + (", …" if len(lost) > 3 else "")
-    detail = f"{len(lost)} of {count} uploaded files are missing or incomplete: {named}"
+    detail = f"missing or incomplete: {len(lost)} of {present}: {named}"
     return Finding(check="files", ok=False, detail=detail)
 
 

@@ -215,7 +215,7 @@ def _lines(progress: Progress, *, is_dry: bool) -> list[str]:
     lines = [f"{'Would import' if is_dry else 'Imported'} from {progress.origin}:"]
     lines += lines_of(progress.report, samples=2)
     if not is_dry and (rate := progress.rate(progress.ended_at)):
-        lines.append(f"{rate:,.0f} messages a second.")
+        lines.append(f"{counted(round(rate), 'message')} a second.")
     return lines
 
 
@@ -266,8 +266,8 @@ async def cancel_import(config: Config) -> Printed:
     except ImportRefused as refused:
         raise CommandFailed(str(refused)) from None
     lines = [
-        f"Canceled the import from {progress.origin}. {progress.messages:,} of"
-        f" {max(progress.expected, progress.messages):,} messages were imported, and stay."
+        f"Canceled the import from {progress.origin}. Imported {progress.messages:,} of"
+        f" {counted(max(progress.expected, progress.messages), 'message')}. They stay."
     ]
     if progress.is_new:
         lines.append("To start over, delete the data directory and the database.")

@@ -24,6 +24,7 @@ from tertulia.imports.lock import DIRECTORY, import_lock
 from tertulia.imports.wording import lines_of
 from tertulia.jobs.imports import only_import
 from tertulia.model.changes import RealmChanged
+from tertulia.model.numbers import counted
 from tertulia.service.config import Config
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.store import installation
@@ -212,7 +213,7 @@ class _Status:
 
     def show(self, what: str, followed: "Followed") -> None:
         if self._is_shown:
-            text = f"{what}: message {followed.position:,}, {followed.events:,} events"
+            text = f"{what}: message {followed.position:,}, {counted(followed.events, 'event')}"
             print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
     def say(self, sentence: str) -> None:

@@ -437,7 +437,7 @@ async def erase(
             raise CommandFailed("Canceled. Nothing was changed.")
     while not await leave(caller, account.id, scope, erased=True, comment=None, files=files):
         if deletion := await deletions.found(caller.node.store, account.id):
-            typer.echo(f"{deletion.messages:,} messages deleted…", err=True)
+            typer.echo(f"{counted(deletion.messages, 'message')} deleted…", err=True)
     return done(f"{account.address} is erased.")
 
 

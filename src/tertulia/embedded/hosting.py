@@ -24,7 +24,7 @@ from tertulia.embedded.frames import (
     StartBot,
     to_node,
 )
-from tertulia.model.numbers import retry_pause
+from tertulia.model.numbers import counted, retry_pause
 from tertulia.workers.process import HEADER, environment, framed
 
 logger = logging.getLogger("tertulia.embedded")
@@ -150,7 +150,8 @@ class Host:
         times, until = self._lost.get(bot.user_id, (0, 0.0))
         if (wait := until - time.monotonic()) > 0:
             raise BotUnavailable(
-                f"The bot's process has crashed {times} times and will restart soon.", wait
+                f"The bot's process has crashed {counted(times, 'time')} and will restart soon.",
+                wait,
             )
         self._starting += 1
         try:

@@ -9,9 +9,9 @@ UnixSeconds = int
 
 
 def counted(number: int, text: str, several: str = "") -> str:
-    """Return a number with its unit: `1 day`, `2 days`. `several` is the plural of units that don't
-    form it with `s`."""
-    return f"{number} {text}" if number == 1 else f"{number} {several or text + 's'}"
+    """Return a number with its unit: `1 day`, `2,000 days`. `several` is the plural of units that
+    don't form it with `s`."""
+    return f"{number:,} {text if number == 1 else several or text + 's'}"
 
 
 def retry_pause(failures: int, first: float, longest: float, *, spread: float = 0) -> float:

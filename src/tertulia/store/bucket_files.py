@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from tertulia.model.errors import FilesUnavailable
+from tertulia.model.numbers import counted
 from tertulia.store import authorities, file_modes, s3_addresses
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.files import INCOMING, Files, StoredFile, is_path, parts_of
@@ -247,7 +248,9 @@ class BucketFiles(Files):
         return StoredFile(self, meta["path"], meta["size"], meta["last_modified"].timestamp())
 
     def _cut_short(self, stored: StoredFile) -> FilesUnavailable:
-        reason = f"{stored.path} has {stored.size} bytes, but a different number was received"
+        reason = (
+            f"{stored.path} has {counted(stored.size, 'byte')}, but a different number was received"
+        )
         self._note(reason)
         return FilesUnavailable(f"{self._address}: {reason}")
 

@@ -71,7 +71,7 @@ async def _added(
                         target.write(chunk)
                 if size != stored.size:
                     raise FilesUnavailable(
-                        f"Only {size} of {stored.size} bytes of {path} were received from"
+                        f"Received only {size:,} of {counted(stored.size, 'byte')} of {path} from"
                         f" {stored.files.description}."
                     )
                 done += 1

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
+from tertulia.model.numbers import counted
 from tertulia.model.tokenizer import words_of
 from tertulia.store.database import Connection
 
@@ -60,7 +61,7 @@ def add_all(connection: Connection, report: Callable[[str], None]) -> None:
         add(connection, ((row[0], row[1], row[2], row[3]) for row in rows))
         done, last = done + len(rows), rows[-1][0]
         if done % (_BATCH * 20) == 0 or done == count:
-            report(f"Made {done:,} of {count:,} messages searchable")
+            report(f"Made {done:,} of {counted(count, 'message')} searchable")
     for statement in connection.dialect.search_tidying:
         connection.run(statement)
 

@@ -357,8 +357,8 @@ def try_restore(file: Path, directory: Path, decrypted: BinaryIO | None = None) 
                 if wrong := consistency.dangling(connection):
                     reference, count = wrong[0]
                     raise DatabaseError(
-                        f"The backup is damaged: {count} references in {reference.table}."
-                        f"{reference.column} point to missing rows."
+                        f"The backup is damaged: {reference.table}.{reference.column} has"
+                        f" {counted(count, 'reference')} to missing rows."
                     )
     return manifest
 

@@ -18,6 +18,7 @@ from tertulia.domain.messages.sending import ToPeople, check_topic
 from tertulia.integrations.payloads import harmless, short
 from tertulia.model.channels import TopicsPolicy
 from tertulia.model.errors import NoSuchMessage, Refused, Unavailable, WildcardNotAllowed
+from tertulia.model.numbers import counted
 from tertulia.model.users import User
 from tertulia.service.files import uploads
 from tertulia.service.mail_in.addresses import ChannelAddress, MailOptions, MailTarget, ReplyAddress
@@ -279,7 +280,7 @@ async def _keep(
             kept.ids.append(attachment.id)
             kept.lines.append(f"[{name}](/user_uploads/{attachment.path})")
     if len(files) > MAX_FILES:
-        kept.lines.append(f"… ({len(files) - MAX_FILES} more files)")
+        kept.lines.append(f"… ({counted(len(files) - MAX_FILES, 'more file')})")
 
 
 def _content(mail: ReceivedMail, options: MailOptions, links: list[str], *, is_own: bool) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from tertulia.model.errors import OnlyForBots, Refused
+from tertulia.model.numbers import counted
 from tertulia.store import bots
 from tertulia.store.bots import StorageChanged
 from tertulia.store.database import Connection
@@ -79,7 +80,7 @@ def _require_room(connection: Connection, change: StorageChanged) -> None:
     size += sum(len(name) + len(value) for name, value in new.items())
     if size > MAX_CHARACTERS:
         raise Refused(
-            f"This would be {size - MAX_CHARACTERS:,} characters over the limit of"
+            f"This would be {counted(size - MAX_CHARACTERS, 'character')} over the limit of"
             f" {MAX_CHARACTERS:,} characters that a bot can store."
         )
     if count + len(new) > MAX_VALUES:
