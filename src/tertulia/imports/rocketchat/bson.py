@@ -17,6 +17,8 @@ _SMALL: Final = 200
 _int32: Final = struct.Struct("<i").unpack_from
 _INT64: Final = struct.Struct("<q")
 _DOUBLE: Final = struct.Struct("<d")
+_SIZED: Final = frozenset({0x02, 0x03, 0x04})
+"""Texts, documents, and lists, which begin with their size."""
 _FIXED: Final = {
     0x01: 8, 0x06: 0, 0x07: 12, 0x08: 1, 0x09: 8, 0x0A: 0, 0x10: 4, 0x11: 8, 0x12: 8, 0x13: 16,
     0x7F: 0, 0xFF: 0,
@@ -67,8 +69,10 @@ def _document(
         stop = data.index(0, at + 1, last)
         encoded = data[at + 1 : stop]
         at = stop + 1
-        if kind == 0x02:  # The most frequent kind.
-            size = 4 + _int32(data, at)[0]
+        if kind in _SIZED:  # The most frequent kinds.
+            size = _int32(data, at)[0]
+            if kind == 0x02:
+                size += 4
             if size < 5:
                 raise IndexError
         else:
@@ -91,7 +95,7 @@ def _document(
 
 def _size(data: bytes, at: int, kind: int, last: int) -> int:
     """Return the size in bytes of a value whose type doesn't determine it."""
-    if kind in {0x03, 0x04, 0x0F}:  # A document, a list, code with its scope.
+    if kind == 0x0F:  # Code with its scope.
         size = _int32(data, at)[0]
         if size < 5:
             raise IndexError

@@ -121,16 +121,17 @@ class RocketMessageConverter:
     def _add(self, message: RocketMessage, place: RoomPlace, at: int) -> None:
         self._markup.begin()
         text = message.msg or ""
-        quotes, others = self._attachments(message)
-        files, links = self._files(message, at)
+        quotes, others = self._attachments(message) if message.attachments else ([], [])
+        files, links = self._files(message, at) if message.file or message.files else ([], [])
         written = self._markup.markdown(self._markup.without_quotes(text) if quotes else text)
         content = "\n".join(quote for quote in (*quotes, written, *others, *links) if quote.strip())
         if not content.strip():
             self._report.skip("messages", "The message is empty.", message.id)
             return
-        alias = " ".join(references.clean(message.alias or "").replace("*", "").split())[:100]
-        if alias and alias != message.u.name:
-            content = f"**{alias}**\n{content}"
+        if message.alias:
+            alias = " ".join(references.clean(message.alias).replace("*", "").split())[:100]
+            if alias and alias != message.u.name:
+                content = f"**{alias}**\n{content}"
         people = (
             tuple(sorted({*place.people, message.u.id}, key=str)) if place.people else place.people
         )
@@ -167,6 +168,8 @@ class RocketMessageConverter:
             self._sorter.add(at, rest, thread=thread, text=title)
 
     def _flags(self, message: RocketMessage, place: RoomPlace) -> dict[Key, Flag]:
+        if not self._markup.mentioned and not message.starred:
+            return {}
         members = place.members
         flags: dict[Key, Flag] = dict.fromkeys(
             sorted(self._markup.mentioned & members), Flag.MENTIONED
