@@ -165,7 +165,7 @@ interface RowWindow {
 }
 
 /** Extra rows above and below the viewport. */
-const SPARE_ROWS = 8;
+export const SPARE_ROWS = 8;
 
 /** Offset of a row's top in the list. */
 export function topOf(shape: ListShape, at: number): number {
@@ -173,10 +173,15 @@ export function topOf(shape: ListShape, at: number): number {
 }
 
 /** The rows to render for a viewport at `from` with `height`. */
-export function rowWindow(shape: ListShape, from: number, height: number): RowWindow {
-  const first = Math.floor((from - shape.divider) / shape.row) - SPARE_ROWS;
+export function rowWindow(
+  shape: ListShape,
+  from: number,
+  height: number,
+  spare = SPARE_ROWS,
+): RowWindow {
+  const first = Math.floor((from - shape.divider) / shape.row) - spare;
   const start = Math.max(0, Math.min(first, shape.count - 1));
-  const end = Math.min(shape.count, Math.ceil((from + height) / shape.row) + SPARE_ROWS);
+  const end = Math.min(shape.count, Math.ceil((from + height) / shape.row) + spare);
   // The divider belongs to the row below it.
   const isBelow = shape.divided > 0 && start > shape.divided;
   return {

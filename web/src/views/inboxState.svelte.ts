@@ -21,6 +21,8 @@ class InboxState {
   current = $state<ConversationKey | null>(null);
   /** Scroll position, in pixels. */
   top = 0;
+  /** The part of the list that was in view, its height, and the font size, in pixels. */
+  seen = { from: 0, height: 800, em: 16 };
   /** Whether a conversation was opened: its row gets the focus again. */
   opened = false;
 }
