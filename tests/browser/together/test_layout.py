@@ -164,3 +164,44 @@ def test_settings_have_short_rows_on_phones(demo_server: Server, shared_page: Op
     # No line begins with the dot between details.
     assert "\N{NO-BREAK SPACE}· " in detail.inner_text()
     assert " ·" not in detail.inner_text()
+
+
+def test_rows_of_settings_stay_in_place_when_saved(sqlite_site: Site, ann: Window) -> None:
+    page = ann.page
+    main = page.get_by_role("main")
+    ann.go("channels/all")
+    main.get_by_role("link", name="general", exact=True).click()
+    main.get_by_role("link", name="Personal settings").click()
+    switch, below = (main.get_by_role("switch", name=name) for name in ("Email", "@all"))
+    expect(below).to_be_visible()
+    settled(page)
+    before = box(below)
+    switch.click()
+    expect(main.get_by_role("status").filter(has_text="Saved")).to_be_visible()
+    default = main.get_by_role("button", name="Default")
+    expect(default).to_be_visible()
+    assert box(below) == before
+    default.click()
+    expect(default).to_be_hidden()
+    assert box(below) == before
+
+
+def test_another_page_ends_a_search_for_settings(demo_server: Server, shared_page: Open) -> None:
+    iris = shared_page(demo_server, IRIS, **ON_PHONE)
+    page = iris.page
+    main = page.get_by_role("main")
+    for part in ("privacy", "topics"):
+        iris.go(f"settings/{part}")
+        settled(page)
+    search = main.get_by_role("searchbox", name="Search settings")
+    found = main.get_by_role("heading", name="found")
+    search.fill("sound")
+    expect(found).to_be_visible()
+    page.go_back()
+    expect(found).to_be_hidden()
+    expect(search).to_have_value("")
+    expect(main.get_by_role("switch", name="Share read receipts")).to_be_visible()
+    search.fill("sound")
+    expect(found).to_be_visible()
+    main.get_by_role("combobox", name="Sections").select_option(label="Alert words")
+    expect(main.get_by_role("textbox", name="Word or phrase")).to_be_visible()
