@@ -205,3 +205,24 @@ def test_another_page_ends_a_search_for_settings(demo_server: Server, shared_pag
     expect(found).to_be_visible()
     main.get_by_role("combobox", name="Sections").select_option(label="Alert words")
     expect(main.get_by_role("textbox", name="Word or phrase")).to_be_visible()
+
+
+def test_settings_are_found_with_the_keyboard(demo_server: Server, shared_page: Open) -> None:
+    iris = shared_page(demo_server, IRIS)
+    main, keys = iris.page.get_by_role("main"), iris.page.keyboard
+    iris.go("settings/profile")
+    search = main.get_by_role("searchbox", name="Search settings")
+    search.fill("read receipts")
+    found = main.get_by_role("link", name="Share read receipts")
+    expect(found).to_be_visible()
+    keys.press("ArrowDown")
+    expect(found).to_be_focused()
+    search.focus()
+    keys.press("Escape")
+    expect(search).to_have_value("")
+    expect(search).to_be_focused()
+    search.fill("read receipts")
+    expect(found).to_be_visible()
+    keys.press("Enter")
+    expect(main.get_by_role("switch", name="Share read receipts")).to_be_visible()
+    expect(search).to_have_value("")
