@@ -177,3 +177,19 @@ def test_options_are_chosen_with_the_keyboard(demo_server: Server, shared_page: 
     expect(taken).to_be_hidden()
     field.press("Escape")
     expect(dialog).to_be_hidden()
+
+
+def test_enter_replies_to_a_found_message(demo_server: Server, shared_page: Open) -> None:
+    iris = shared_page(demo_server, "iris@cafe.example")
+    keys = iris.page.keyboard
+    iris.go("narrow/search/nephew")
+    settled(iris.page)
+    found = iris.message("There's a nephew")
+    expect(found).to_be_visible()
+    found.click(position={"x": 3, "y": 3})
+    expect(found).to_have_class(re.compile("selected"))
+    keys.press("Enter")
+    expect(iris.box).to_be_focused()
+    expect(iris.box).to_have_attribute("aria-label", "Message #deliveries > beans")
+    keys.press("Escape")
+    expect(iris.box).to_be_hidden()

@@ -42,6 +42,7 @@ export function listenToKeys(app: App, listing: Listing): () => void {
     G: () => listing.jump("end"),
     Home: () => listing.jump("beginning"),
     r: withCurrent(messageActions.startReply),
+    Enter: withCurrent(messageActions.startReply),
     ">": withCurrent(messageActions.quote),
     e: withCurrent((message) => mayEdit(store, message, now()) && messageActions.edit(message)),
     m: withCurrent((message) => mayMove(store, message, now()) && messageActions.move(message)),
