@@ -5,10 +5,20 @@ import type { Plugin } from "vite";
 const ICON = /\/@lucide\/svelte\/dist\/icons\/([\w-]+)\.svelte$/;
 const DATA = /^const iconData = (\{.*\});$/m;
 
+/** The properties that icons support. Without a label, they are hidden from assistive technology. */
+export const PROPERTIES = {
+  size: "size = 24",
+  fill: 'fill = "none"',
+  color: 'color = "currentColor"',
+  strokeWidth: "strokeWidth = 2",
+  class: "class: own",
+  "aria-label": '"aria-label": label',
+};
+
 type Node = [tag: string, attributes: Record<string, string>];
 
 /** The package's own components build each SVG from data, attribute by attribute, which takes half of
- * the time to render a list's rows. Supports only the properties that are read here. */
+ * the time to render a list's rows. */
 export function fixedIcons(): Plugin {
   return {
     name: "fixed-icons",
@@ -29,7 +39,7 @@ function component(name: string, nodes: Node[]): string {
     return `<${tag} ${pairs.join(" ")} />`;
   });
   return `<script>
-  let { size = 24, fill = "none", color = "currentColor", strokeWidth = 2, class: own, "aria-label": label } = $props();
+  let { ${Object.values(PROPERTIES).join(", ")} } = $props();
 </script>
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" stroke-linecap="round" stroke-linejoin="round"
   width={size} height={size} {fill} stroke={color} stroke-width={strokeWidth}

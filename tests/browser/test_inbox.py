@@ -5,7 +5,7 @@ import re
 from urllib.parse import unquote
 
 import httpx
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.browser.conftest import Open
 from tests.browser.driving import eventually, settled
@@ -175,4 +175,36 @@ def test_a_conversation_is_loaded_while_the_pointer_rests_on_its_link(
     eventually(ann.page, lambda: any("/messages?" in url and '"dm"' in url for url in loaded))
     ann.page.route("**/messages?*", lambda route: route.abort())
     row.click()
+    expect(ann.message(text)).to_be_visible()
+
+
+def test_a_conversation_opened_while_it_is_loaded_in_advance_is_shown(
+    sqlite_site: Site, new_page: Open
+) -> None:
+    server, text = sqlite_site.server, "The gulls are back"
+    with client(server, sqlite_site.ben) as ben:
+        to = json.dumps([sqlite_site.ann.email])
+        about = {"type": "direct", "to": to, "content": text}
+        ben.post("/messages", data=about).raise_for_status()
+    ann = new_page(server, sqlite_site.ann)
+    ann.go("inbox")
+    row = ann.page.get_by_role("listitem").filter(has_text=text).locator("[data-row]")
+    expect(row).to_be_visible()
+    settled(ann.page)
+    held: list[Route] = []
+
+    def hold_first(route: Route) -> None:
+        if held or '"dm"' not in unquote(route.request.url):
+            route.continue_()
+        else:
+            held.append(route)
+
+    ann.page.route("**/messages?*", hold_first)
+    row.hover()
+    eventually(ann.page, lambda: bool(held))
+    row.click()
+    expect(ann.message(text)).to_be_visible()
+    # The response that comes last doesn't replace what is shown.
+    with ann.page.expect_event("requestfinished", lambda one: '"dm"' in unquote(one.url)):
+        held[0].continue_()
     expect(ann.message(text)).to_be_visible()

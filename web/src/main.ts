@@ -12,9 +12,11 @@ mount(Root, { target: document.getElementById("app")! });
 // slow network.
 void Promise.resolve(isCached() || viewShown).then(loadFonts);
 
-/** Load the fonts, now or when the browser is online again. */
+/** Load the fonts, or when the browser is online again. Otherwise, the system's fonts stay. */
 function loadFonts(): void {
-  withStyles(() => import("./design/fonts")).catch(() => addEventListener("online", loadFonts));
+  withStyles(() => import("./design/fonts")).catch(() =>
+    addEventListener("online", loadFonts, { once: true }),
+  );
 }
 
 /** Whether this script came from a cache. */

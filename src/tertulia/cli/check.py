@@ -290,7 +290,7 @@ def _search(connection: Connection) -> tuple[bool, str]:
     messages, missing = consistency.unsearchable(connection)
     if not missing:
         return True, f"all of {counted(messages, 'message')} indexed"
-    return False, f"{missing} of {counted(messages, 'message')} not indexed"
+    return False, f"{missing:,} of {counted(messages, 'message')} not indexed"
 
 
 def _files(connection: Connection, settings: Config) -> Finding:
@@ -304,7 +304,7 @@ def _files(connection: Connection, settings: Config) -> Finding:
         where = "" if files is disk else f" in {files.description}"
         return Finding(check="files", ok=True, detail=present + where)
     named = ", ".join(lost[:3]) + (", …" if len(lost) > 3 else "")
-    detail = f"missing or incomplete: {len(lost)} of {present}: {named}"
+    detail = f"missing or incomplete: {len(lost):,} of {present}: {named}"
     return Finding(check="files", ok=False, detail=detail)
 
 

@@ -123,7 +123,7 @@ def test_the_search_box_keeps_the_focus_while_it_covers_the_page(
     expect(text).to_be_focused()
     keys.type("-")
     expect(text).to_have_value("one tw-o")
-    # The last suggestion is selected and in sight, even if it's asked for immediately.
+    # The last suggestion is selected and visible, even if the key is pressed right after opening.
     keys.press("Control+k")
     keys.press("ArrowUp")
     last = page.get_by_role("option").last

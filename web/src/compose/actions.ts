@@ -47,7 +47,7 @@ export function registerKeys(app: App): () => void {
   };
   return register(
     {
-      c: () => startOrContinue(() => composing.topic(currentChannel(app))),
+      c: () => startOrContinue(() => composing.topic(currentChannel(app.router.route))),
       x: () => startOrContinue(() => composing.direct()),
       r: openConversation,
       Enter: openConversation,

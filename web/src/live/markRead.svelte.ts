@@ -11,7 +11,7 @@ import type { Data, Message } from "../data/data";
 import { fold } from "../data/fold";
 import { channelIn, conversationIn, narrowOf } from "../data/narrow";
 import { changedMessageIds, type ServerEvent } from "../wire/events";
-import { isTransient, post } from "../wire/http";
+import { ApiError, isTransient, post } from "../wire/http";
 import { apiNarrow } from "./messages";
 import type { Store } from "./store.svelte";
 
@@ -53,16 +53,19 @@ export class ReadMarker {
     this.#timer = undefined;
     let size = BATCH_SIZE;
     while (this.#waiting.size) {
-      const messages = [...this.#waiting].slice(0, size || 1);
+      const messages = [...this.#waiting].slice(0, size);
       for (const id of messages) this.#waiting.delete(id);
       try {
         await post("/messages/flags", { messages, op: "add", flag: "read" });
+        size = Math.min(BATCH_SIZE, 2 * size);
       } catch (error) {
-        const isRefused = !isTransient(error);
-        // A batch is refused if one of its messages was deleted meanwhile. Smaller batches find that
-        // message, which is dropped.
-        size = messages.length >> 1;
-        if (size || !isRefused) for (const id of messages) this.#waiting.add(id);
+        const isRefused = error instanceof ApiError && error.status === 400;
+        if (!isRefused && !isTransient(error)) throw error;
+        // The server refuses a batch if one of its messages was deleted: halve it until that
+        // message is alone, and drop that one.
+        if (isRefused && messages.length === 1) continue;
+        for (const id of messages) this.#waiting.add(id);
+        size = Math.ceil(messages.length / 2);
         if (isRefused) continue;
         this.#timer ??= setTimeout(() => void this.flush(), RETRY_DELAY);
         return;

@@ -110,18 +110,46 @@ test("messages that moved to a channel without a subscription stay read", async 
   expect([...store.data.unread.by]).toEqual([["d5", [3]]]);
 });
 
-test("a deleted message doesn't keep the others of its batch unread", async () => {
+/** A server that knows all messages except the `deleted` ones. Returns the batches that it accepted
+ * and the number of requests. */
+function serverWithout(deleted: ReadonlySet<number>, status = 400) {
   vi.stubGlobal("document", { cookie: "", addEventListener: () => undefined });
-  const sent: number[][] = [];
+  const seen = { accepted: [] as number[], requests: 0 };
   vi.stubGlobal("fetch", async (_: string, { body }: { body: URLSearchParams }) => {
+    seen.requests += 1;
     const messages = JSON.parse(body.get("messages")!) as number[];
-    const isRefused = messages.includes(2);
-    if (!isRefused) sent.push(messages);
-    const answer = isRefused ? { result: "error", code: "BAD_REQUEST", msg: "Invalid" } : {};
-    return new Response(JSON.stringify(answer), { status: isRefused ? 400 : 200 });
+    if (messages.some((id) => deleted.has(id))) {
+      const refusal = { result: "error", code: "BAD_REQUEST", msg: "This message doesn't exist" };
+      return new Response(JSON.stringify(refusal), { status });
+    }
+    seen.accepted.push(...messages);
+    return new Response(JSON.stringify({ result: "success" }));
   });
-  const marker = new ReadMarker(stored() as unknown as Store);
-  marker.seen([1, 2, 3]);
+  return seen;
+}
+
+function withUnread(ids: readonly number[]) {
+  const store = stored();
+  store.data.unread.where = new Map(ids.map((id) => [id, "c7/plans"]));
+  store.data.unread.by = new Map([["c7/plans", ids]]);
+  return store as unknown as Store;
+}
+
+test("deleted messages don't keep the others of their batch unread", async () => {
+  const all = Array.from({ length: 1000 }, (_, at) => at + 1);
+  const deleted = new Set(all.filter((id) => id % 100 === 50));
+  const seen = serverWithout(deleted);
+  const marker = new ReadMarker(withUnread(all));
+  marker.seen(all);
   await marker.flush();
-  expect(sent.flat().sort()).toEqual([1, 3]);
+  expect(seen.accepted.sort((a, b) => a - b)).toEqual(all.filter((id) => !deleted.has(id)));
+  expect(seen.requests).toBeLessThan(250);
+});
+
+test("other refusals aren't repeated for each message", async () => {
+  const seen = serverWithout(new Set([1]), 403);
+  const marker = new ReadMarker(withUnread([1, 2, 3]));
+  marker.seen([1, 2, 3]);
+  await expect(marker.flush()).rejects.toThrow("doesn't exist");
+  expect(seen.requests).toBe(1);
 });

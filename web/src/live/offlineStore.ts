@@ -192,7 +192,9 @@ class OfflineWriter {
       if (seen.every((id, place) => id === this.#seen[place])) return;
       this.#seen = seen;
       for (const [name, list] of data.lists) {
-        if (!isWorthStoring(list)) continue;
+        // Not those that were only loaded in advance.
+        const isVisited = store.visitedLists.has(name) || this.#records.has(name);
+        if (!isVisited || !isWorthStoring(list)) continue;
         const page = offlinePage(data, list);
         const before = this.#records.get(name)?.page;
         if (!isSame(page, before)) await this.#put(name, page);

@@ -40,7 +40,7 @@ export class Router {
     window.addEventListener("click", (event) => this.#clicked(event));
   }
 
-  /** Follow links immediately. */
+  /** Follow links without waiting for the browser's event. */
   #clicked(event: MouseEvent): void {
     const { defaultPrevented, button, ctrlKey, metaKey, shiftKey, altKey } = event;
     if (defaultPrevented || button || ctrlKey || metaKey || shiftKey || altKey) return;

@@ -11,8 +11,9 @@ export class Store {
   /** Number of times the client registered again. */
   restarts = $state(0);
 
-  /** Names of the message lists in view. */
+  /** Names of the message lists in view, and of all that were. */
   shownLists: readonly string[] = [];
+  readonly visitedLists = new Set<string>();
 
   readonly me = $derived(this.#data.me);
   /** Whether the user is a visitor without an account (ID 0). */

@@ -90,11 +90,19 @@ export class MessageWindow {
     private readonly narrow: Narrow,
   ) {
     this.name = nameOf(narrow);
-    app.store.shownLists = [...app.store.shownLists, this.name];
     this.#prefetch = new Prefetch(app.store, narrow, {
       failed: (error) => this.#failed(error),
       again: () => this.follow(),
     });
+  }
+
+  /** The list is in view. Call `leave` at its end. */
+  enter(scroller: Scroller): void {
+    this.scroller = scroller;
+    const { store } = this.app;
+    store.shownLists = [...store.shownLists, this.name];
+    store.visitedLists.add(this.name);
+    this.settle();
   }
 
   get #at(): number {

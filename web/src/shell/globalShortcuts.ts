@@ -21,7 +21,7 @@ export function registerKeys(app: App): () => void {
 
   /** The conversation in view, or that of the selected message. */
   const targetConversation = () => {
-    const current = currentConversation(app);
+    const current = currentConversation(app.router.route);
     if (current) return current;
     const chosen = document.querySelector<HTMLElement>("article.selected[data-message]");
     const message = store.data.messages.get(Number(chosen?.dataset["message"]));
@@ -60,13 +60,14 @@ export function registerKeys(app: App): () => void {
       },
       S: () => {
         const current = targetConversation();
-        const channelId = current?.kind === "topic" ? current.channelId : currentChannel(app);
+        const channelId =
+          current?.kind === "topic" ? current.channelId : currentChannel(app.router.route);
         if (channelId === null) return false;
         router.toNarrow(channelNarrow(channelId));
         return true;
       },
       T: () => {
-        const channelId = currentChannel(app);
+        const channelId = currentChannel(app.router.route);
         if (channelId === null) return false;
         router.go(topicsFragment(app, channelId));
         return true;

@@ -29,12 +29,8 @@ import type { Route } from "../live/router.svelte";
 /** `web_channel_default_view` */
 const ChannelView = { topTopic: 1, feed: 2, topics: 3, topUnread: 4 } as const;
 
-/** An app, or only its route. */
-type Routed = { router: { route: Route } };
-
 /** The conversation in view, if any. */
-export function currentConversation({ router }: Routed): Conversation | null {
-  const { route } = router;
+export function currentConversation(route: Route): Conversation | null {
   return route.view === "narrow" ? conversationIn(route.narrow) : null;
 }
 
@@ -58,13 +54,12 @@ export function followTopic(app: App): () => void {
 }
 
 export function currentKey(app: App): ConversationKey | null {
-  const conversation = currentConversation(app);
+  const conversation = currentConversation(app.router.route);
   return conversation && keyOf(conversation);
 }
 
 /** The channel in view, whole or in part. */
-export function currentChannel({ router }: Routed): number | null {
-  const { route } = router;
+export function currentChannel(route: Route): number | null {
   if (route.view === "topics") return route.channelId;
   return route.view === "narrow" ? channelIn(route.narrow) : null;
 }
@@ -106,7 +101,7 @@ export function goToChannel(app: App, step: 1 | -1): void {
   const ids = sidebarSections(app.store.data).flatMap((section) =>
     section.channels.map((channel) => channel.stream_id),
   );
-  const current = currentChannel(app);
+  const current = currentChannel(app.router.route);
   const at = current === null ? (step > 0 ? -1 : 0) : ids.indexOf(current);
   const id = ids[(at + step + ids.length) % ids.length];
   if (id !== undefined) void openChannel(app, id);

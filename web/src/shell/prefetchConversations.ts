@@ -12,9 +12,11 @@ import { savesData } from "./prefetch";
 /** How long the pointer or the focus rests on a link, in ms. */
 const REST = 120;
 /** How long a conversation is shown before the next unread one is loaded, in ms. */
-const PAUSE = 1500;
-/** At most one request in this time, in ms. */
+const READING = 1500;
+/** At most one conversation in this time, in ms. */
 const INTERVAL = 1000;
+/** How often to look whether another one may be loaded, in ms. */
+const RETRY = 250;
 
 /** Load the conversation of a link that the pointer or the focus rests on, and the next unread topic.
  * Returns a function that stops. */
@@ -23,39 +25,50 @@ export function prefetchConversations(app: App): () => void {
   const { store, router, connection } = app;
   const listening = new AbortController();
   const { signal } = listening;
-  let resting: ReturnType<typeof setTimeout> | undefined;
-  let pausing: ReturnType<typeof setTimeout> | undefined;
+  let linkTimer: ReturnType<typeof setTimeout> | undefined;
+  let unreadTimer: ReturnType<typeof setTimeout> | undefined;
   let isLoading = false;
   let nextAt = 0;
 
-  function rest({ target }: Event): void {
-    clearTimeout(resting);
-    const link = (target as Element).closest<HTMLAnchorElement>('a[href^="#narrow/"]');
-    if (!link) return;
-    resting = setTimeout(() => {
-      const route = router.read(link.hash.slice(1));
-      if (route.view === "narrow" && route.near === undefined) void load(route.narrow);
-    }, REST);
+  const isBusy = () => isLoading || performance.now() < nextAt;
+
+  function restOn(event: Event): void {
+    clearTimeout(linkTimer);
+    // A touch scrolls or opens.
+    if ((event as PointerEvent).pointerType === "touch") return;
+    const link = (event.target as Element).closest<HTMLAnchorElement>('a[href^="#narrow/"]');
+    if (link) loadLinked(link, REST);
   }
 
-  function pause(): void {
-    clearTimeout(pausing);
-    pausing = setTimeout(() => {
+  function loadLinked(link: HTMLAnchorElement, delay: number): void {
+    linkTimer = setTimeout(() => {
+      if (isBusy()) return loadLinked(link, RETRY);
+      const route = router.read(link.hash.slice(1));
+      if (route.view === "narrow" && route.near === undefined) void load(route.narrow);
+    }, delay);
+  }
+
+  function loadNextUnread(delay: number): void {
+    clearTimeout(unreadTimer);
+    unreadTimer = setTimeout(() => {
+      if (isBusy()) return loadNextUnread(RETRY);
       const next = document.hidden ? null : nextUnread(store.data, currentKey(app), "topic");
       if (next) void load(narrowOf(next.conversation));
-    }, PAUSE);
+    }, delay);
   }
 
   async function load(narrow: Narrow): Promise<void> {
-    const { lists, unread } = store.data;
-    const isKnown = lists.get(nameOf(narrow))?.stale === false;
-    if (isKnown || isLoading || performance.now() < nextAt) return;
+    const name = nameOf(narrow);
+    // Once it's opened, its view loads it.
+    const isWanted = () => !store.shownLists.includes(name);
+    if (!isWanted() || store.data.lists.get(name)?.stale === false) return;
     if (!connection.online || connection.updating) return;
     isLoading = true;
     nextAt = performance.now() + INTERVAL;
+    const { unread } = store.data;
     const start = opensAtNewest(narrow) ? "newest" : firstUnread(narrow, undefined, unread);
     try {
-      await loadAround(store, narrow, start ?? "first_unread");
+      await loadAround(store, narrow, start ?? "first_unread", isWanted);
     } catch {
       // It's loaded when it's opened, which shows the error.
     } finally {
@@ -63,13 +76,14 @@ export function prefetchConversations(app: App): () => void {
     }
   }
 
-  document.addEventListener("focusin", rest, { signal });
-  document.addEventListener("pointerover", rest, { signal });
-  window.addEventListener("hashchange", pause, { signal });
-  pause();
+  const navigated = () => loadNextUnread(READING);
+  document.addEventListener("focusin", restOn, { signal });
+  document.addEventListener("pointerover", restOn, { signal });
+  window.addEventListener("hashchange", navigated, { signal });
+  navigated();
   return () => {
     listening.abort();
-    clearTimeout(resting);
-    clearTimeout(pausing);
+    clearTimeout(linkTimer);
+    clearTimeout(unreadTimer);
   };
 }

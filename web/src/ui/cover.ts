@@ -42,6 +42,8 @@ export function cover(dialog: HTMLDialogElement): () => void {
   window.addEventListener(
     "keydown",
     (event) => {
+      // A dialog above it has the keys.
+      if (document.querySelector("dialog:modal")) return;
       const { activeElement: focused } = document;
       const isHere = dialog.contains(focused) || focused === document.body;
       if (event.defaultPrevented || isConverting(event) || !isHere) return;

@@ -10,7 +10,7 @@ const FIELD =
 export function modal(
   dialog: HTMLDialogElement,
   show = () => dialog.showModal(),
-  inTime: (restore: () => void) => unknown = requestAnimationFrame,
+  schedule: (restore: () => void) => unknown = requestAnimationFrame,
 ): () => void {
   const before = document.activeElement;
   const caret = isText(before) ? ([before.selectionStart, before.selectionEnd] as const) : null;
@@ -29,7 +29,7 @@ export function modal(
       dialog.contains(activeElement);
     if (dialog.open) dialog.close();
     if (!isFree || !(before instanceof HTMLElement)) return;
-    inTime(() => {
+    schedule(() => {
       const now = document.activeElement;
       if (!before.isConnected || (now !== before && now !== document.body)) return;
       before.blur();
