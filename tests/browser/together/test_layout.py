@@ -86,6 +86,9 @@ def test_rows_stay_in_place_when_the_introduction_loads(
         settled(page)
         assert box(row) == before
         assert box(region)["y"] + box(region)["height"] < before["y"]
+    # Other tests of this site count its people.
+    with client_of(sqlite_site.ann, sqlite_site.server) as client:
+        ok(client.deactivate_user_by_id(newcomer.user_id))
 
 
 def test_cards_scroll_with_the_page(sqlite_site: Site, ann: Window) -> None:
