@@ -294,7 +294,7 @@ async def test_a_truncated_response_is_not_taken_for_complete(
     assert objects(bucket, config) == before
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         files = org.node.files
-        with pytest.raises(FilesUnavailable, match="were received"):
+        with pytest.raises(FilesUnavailable, match="Received only"):
             await file_transfer._added([], archive, files, org.node.disk, lambda *_: None)
     bucket.trouble()
     assert (await ben.open(f"/user_uploads/{path}")).content == content
