@@ -5,10 +5,10 @@ import re
 from urllib.parse import unquote
 
 import httpx
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Locator, Route, expect
 
 from tests.browser.conftest import Open
-from tests.browser.driving import eventually, settled
+from tests.browser.driving import Window, eventually, settled
 from tests.e2e.conftest import Site
 from tests.e2e.server import Account, Server
 
@@ -156,19 +156,24 @@ def test_the_inbox_is_navigated_with_the_keyboard(sqlite_site: Site, shared_page
         expect(rows.first).to_have_attribute("data-row", "c1/news")
 
 
-def test_a_conversation_is_loaded_while_the_pointer_rests_on_its_link(
-    sqlite_site: Site, new_page: Open
-) -> None:
-    server, text = sqlite_site.server, "The tide turns at nine"
-    with client(server, sqlite_site.ben) as ben:
-        to = json.dumps([sqlite_site.ann.email])
-        about = {"type": "direct", "to": to, "content": text}
+def unread_row(site: Site, new_page: Open, text: str) -> tuple[Window, Locator]:
+    """Send ann a direct message. Return her complete inbox and the message's row."""
+    with client(site.server, site.ben) as ben:
+        about = {"type": "direct", "to": json.dumps([site.ann.email]), "content": text}
         ben.post("/messages", data=about).raise_for_status()
-    ann = new_page(server, sqlite_site.ann)
+    ann = new_page(site.server, site.ann)
     ann.go("inbox")
     row = ann.page.get_by_role("listitem").filter(has_text=text).locator("[data-row]")
     expect(row).to_be_visible()
     settled(ann.page)
+    return ann, row
+
+
+def test_a_conversation_is_loaded_while_the_pointer_rests_on_its_link(
+    sqlite_site: Site, new_page: Open
+) -> None:
+    text = "The tide turns at nine"
+    ann, row = unread_row(sqlite_site, new_page, text)
     loaded: list[str] = []
     ann.page.on("requestfinished", lambda request: loaded.append(unquote(request.url)))
     row.hover()
@@ -181,16 +186,8 @@ def test_a_conversation_is_loaded_while_the_pointer_rests_on_its_link(
 def test_a_conversation_opened_while_it_is_loaded_in_advance_is_shown(
     sqlite_site: Site, new_page: Open
 ) -> None:
-    server, text = sqlite_site.server, "The gulls are back"
-    with client(server, sqlite_site.ben) as ben:
-        to = json.dumps([sqlite_site.ann.email])
-        about = {"type": "direct", "to": to, "content": text}
-        ben.post("/messages", data=about).raise_for_status()
-    ann = new_page(server, sqlite_site.ann)
-    ann.go("inbox")
-    row = ann.page.get_by_role("listitem").filter(has_text=text).locator("[data-row]")
-    expect(row).to_be_visible()
-    settled(ann.page)
+    text = "The gulls are back"
+    ann, row = unread_row(sqlite_site, new_page, text)
     held: list[Route] = []
 
     def hold_first(route: Route) -> None:
@@ -204,7 +201,7 @@ def test_a_conversation_opened_while_it_is_loaded_in_advance_is_shown(
     eventually(ann.page, lambda: bool(held))
     row.click()
     expect(ann.message(text)).to_be_visible()
-    # The response that comes last doesn't replace what is shown.
+    # The earlier response comes last.
     with ann.page.expect_event("requestfinished", lambda one: '"dm"' in unquote(one.url)):
         held[0].continue_()
     expect(ann.message(text)).to_be_visible()
