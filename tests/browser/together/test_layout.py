@@ -25,7 +25,7 @@ WIDTHS = """(input, texts) => {
 
 
 def box(element: Locator) -> FloatRect:
-    """Where an element is."""
+    """Return an element's position and size, in pixels."""
     found = element.bounding_box()
     assert found
     return found

@@ -192,7 +192,7 @@ class OfflineWriter {
       if (seen.every((id, place) => id === this.#seen[place])) return;
       this.#seen = seen;
       for (const [name, list] of data.lists) {
-        // Not those that were only loaded in advance.
+        // Skip lists that were only prefetched.
         const isVisited = store.visitedLists.has(name) || this.#records.has(name);
         if (!isVisited || !isWorthStoring(list)) continue;
         const page = offlinePage(data, list);

@@ -72,7 +72,7 @@ export class MessageWindow {
   #isEmpty = true;
   /** Whether offline data is shown, or nothing yet, until the server's first response. */
   #isTentative = false;
-  /** Cancels rendering more than what fills the view, which waits until that's painted. */
+  /** Cancels a pending `#fill`. */
   #filling: (() => void) | undefined;
   #isPainted = false;
   /** Left: pending results are ignored. */
@@ -96,7 +96,7 @@ export class MessageWindow {
     });
   }
 
-  /** The list is in view. Call `leave` at its end. */
+  /** Call when the list is rendered, and `leave` when it's removed. */
   enter(scroller: Scroller): void {
     this.scroller = scroller;
     const { store } = this.app;
@@ -368,7 +368,7 @@ export class MessageWindow {
     }, SEEN_AFTER);
   }
 
-  /** Render more than what fills the view. */
+  /** Render rows beyond the view, once the view is painted. */
   #fill(): void {
     this.#isPainted = true;
     this.#reach.before = Math.max(ROWS.before, this.#reach.before);

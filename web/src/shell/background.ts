@@ -1,4 +1,4 @@
-/** What starts once the first view is shown. */
+/** Starts what the first view doesn't need. */
 
 import type { App } from "../app";
 import { startPush } from "../live/push";

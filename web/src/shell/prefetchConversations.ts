@@ -9,13 +9,13 @@ import { loadAround } from "../live/messages";
 import { currentKey } from "./navigation";
 import { savesData } from "./prefetch";
 
-/** How long the pointer or the focus rests on a link, in ms. */
+/** How long the pointer or the focus stays on a link before its conversation is loaded, in ms. */
 const REST = 120;
 /** How long a conversation is shown before the next unread one is loaded, in ms. */
 const READING = 1500;
-/** At most one conversation in this time, in ms. */
+/** Minimum time between two loads, in ms. */
 const INTERVAL = 1000;
-/** How often to look whether another one may be loaded, in ms. */
+/** Delay before trying again during another load, in ms. */
 const RETRY = 250;
 
 /** Load the conversation of a link that the pointer or the focus rests on, and the next unread topic.
@@ -34,7 +34,7 @@ export function prefetchConversations(app: App): () => void {
 
   function restOn(event: Event): void {
     clearTimeout(linkTimer);
-    // A touch scrolls or opens.
+    // A touch opens the link or scrolls the page.
     if ((event as PointerEvent).pointerType === "touch") return;
     const link = (event.target as Element).closest<HTMLAnchorElement>('a[href^="#narrow/"]');
     if (link) loadLinked(link, REST);

@@ -42,7 +42,7 @@ export function cover(dialog: HTMLDialogElement): () => void {
   window.addEventListener(
     "keydown",
     (event) => {
-      // A dialog above it has the keys.
+      // A modal dialog on top handles its own keys.
       if (document.querySelector("dialog:modal")) return;
       const { activeElement: focused } = document;
       const isHere = dialog.contains(focused) || focused === document.body;

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tertulia.imports import references
 from tertulia.imports.attachments import attachment_of
@@ -25,7 +26,6 @@ from tertulia.model.messages import Flag
 
 MAX_STRANGERS: Final = 50_000
 MAX_FILES: Final = 100
-_CLIENT: Final = "Rocket.Chat"
 _SKIPPED: Final = {
     "e2e": "They are end-to-end encrypted, and only their authors' devices can read them.",
     "otr": "They are encrypted, and were never stored as text.",
@@ -143,7 +143,7 @@ class RocketMessageConverter:
             channel=place.channel,
             people=people,
             content=first,
-            client=_CLIENT,
+            client="Rocket.Chat",
             edits=self._edits(message),
             reactions=tuple(self._reactions(message)) if message.reactions else (),
             flags=self._flags(message, place),
@@ -156,14 +156,14 @@ class RocketMessageConverter:
         if further:
             self._report.change("messages", "They were too long, so they were split.")
         for part in further:
-            rest = SourceMessage(
-                key=0,
-                sender=message.u.id,
-                sent_at=at // 1000,
-                channel=place.channel,
-                people=people,
+            rest = replace(
+                source,
                 content=part,
-                client=_CLIENT,
+                edits=(),
+                reactions=(),
+                flags={},
+                attachments=(),
+                is_pinned=False,
             )
             self._sorter.add(at, rest, thread=thread, text=title)
 
