@@ -24,7 +24,7 @@ from tertulia.imports.zulip.source import ZulipExport
 from tertulia.service.config import Config
 from tertulia.service.garbage import collect_rarely
 
-KINDS: Final[Mapping[str, Callable[[Path, Path], Source]]] = {
+KINDS: Final[Mapping[str, Callable[..., Source]]] = {
     "zulip": ZulipExport,
     "slack": SlackExport,
     "mattermost": MattermostExport,
@@ -33,7 +33,7 @@ KINDS: Final[Mapping[str, Callable[[Path, Path], Source]]] = {
 """The functions that open an export, with a directory for extracted files, by kind."""
 
 
-async def _imported(config: Config, opened: Callable[[Path, Path], Source], export: Path) -> None:
+async def _imported(config: Config, opened: Callable[..., Source], export: Path) -> None:
     vault = opened_vault(config, create=True)
     files, disk = config.opened_files()
     collect_rarely()

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from tertulia.app.founding import opened_log
+from tertulia.cli import imports
 from tertulia.imports.progress import FACT, Progress
 from tertulia.log.log import Log
 from tertulia.model.errors import Unavailable
@@ -41,6 +42,19 @@ def test_mattermost(place: Place, tmp_path: Path) -> None:
     done = answer(place, "mattermost", "--team", "harbor", str(export))
     assert done["imported"]["messages"] == 10
     assert [one for one in (place.config.data_path / "imports").iterdir() if one.is_dir()] == []
+
+
+def test_progress_is_shown_from_the_first_moment(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(imports, "LOGGED_SECONDS", 0)
+    export = mattermost_export.written(tmp_path / "export.zip", mattermost_export.sample())
+    shown = run("import", "mattermost", *place.flags, str(export)).stderr.splitlines()
+    begins = ("Extracting the export (0%)", "Reading the export (0%)", "Sorting the messages (0%)")
+    steps = ("Importing people…", "10 of 10 messages (100%), ", "Finishing…")
+    lines = iter(shown)
+    for begin in (*begins, *steps):  # In this order.
+        assert any(line.startswith(begin) for line in lines), shown
 
 
 def test_an_unfinished_import_can_be_canceled(place: Place, tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ import pytest
 
 from tertulia.imports.reading import SeparateSource
 from tertulia.imports.report import ImportReport
-from tertulia.imports.source import FileUnavailable, MessageBatch, SourceError
+from tertulia.imports.source import FileUnavailable, MessageBatch, SourceError, Survey
+from tertulia.imports.stages import StageCounter, StageProgress, TellStage, tell_nobody
 from tests.imports.invented import Invented
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -23,12 +24,18 @@ class Exported(Invented):
 
     kind = "exported"
 
-    def __init__(self, trouble: str, work: Path) -> None:
+    def __init__(self, trouble: str, work: Path, *, tell: TellStage = tell_nobody) -> None:
         super().__init__(25)
+        self._tell = tell
         self._trouble = trouble
+        StageCounter(tell, "extracting", 50)
         self._work = work
         if trouble == "opening":
             raise SourceError("The archive is damaged.")
+
+    def survey(self) -> Survey:
+        self._tell(StageProgress("reading", 20, 100))
+        return super().survey()
 
     def messages(self, after: str, report: ImportReport) -> Iterator[MessageBatch]:
         for batch in super().messages(after, report):
@@ -78,6 +85,17 @@ def test_it_yields_what_the_source_does(tmp_path: Path) -> None:
     finally:
         there.close()
     assert (tmp_path / "closed").exists()
+
+
+def test_it_tells_how_far_it_is_before_the_first_message(tmp_path: Path) -> None:
+    told: list[StageProgress] = []
+    source = SeparateSource(partial(Exported, ""), tmp_path, told.append)
+    try:
+        assert told == [StageProgress("extracting", 0, 50)]
+        source.survey()
+        assert told[1:] == [StageProgress("reading", 20, 100)]
+    finally:
+        source.close()
 
 
 def test_it_can_be_closed_while_messages_are_read(tmp_path: Path) -> None:

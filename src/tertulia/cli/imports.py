@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -24,9 +24,10 @@ from tertulia.imports.dry_run import dry_run
 from tertulia.imports.importer import Importer
 from tertulia.imports.invitation_emails import invite
 from tertulia.imports.lock import DIRECTORY, ImportBusy, delete_extracted, import_lock
-from tertulia.imports.progress import ImportRefused, Progress
-from tertulia.imports.reading import SeparateSource
+from tertulia.imports.progress import ImportRefused, Progress, Step
+from tertulia.imports.reading import Opened, SeparateSource
 from tertulia.imports.source import Source, SourceError
+from tertulia.imports.stages import Stage, StageProgress
 from tertulia.imports.wording import kind_in, lines_of
 from tertulia.jobs.imports import only_import
 from tertulia.log.log import Log
@@ -68,8 +69,6 @@ NewAccounts = Annotated[
 ]
 LOGGED_SECONDS: Final = 30.0
 """The interval, in seconds, at which progress is printed if the output isn't a terminal."""
-Opened = Callable[[Path], Source]
-"""Opens the source, with a directory for extracted files. The function is pickled."""
 
 
 @dataclass(frozen=True)
@@ -100,22 +99,23 @@ def run(config: Config, opened: Opened, choices: Choices) -> None:
 
 
 def _run(config: Config, opened: Opened, work: Path, choices: Choices) -> None:
-    source = SeparateSource(opened, work)
-    try:
-        progress, invited = asyncio.run(_imported(config, source, choices))
-    except (ImportRefused, Refused) as error:
-        raise CommandFailed(str(error)) from None
-    except OSError as error:
-        raise CommandFailed(
-            f"The import stopped: {error}. Run the same command again to continue it."
-        ) from None
-    except Unavailable:
-        raise CommandFailed(
-            "The import stopped because the database can't be written to. The lines above say why,"
-            " such as a full disk. Run the same command again to continue it."
-        ) from None
-    finally:
-        source.close()
+    with closing(_Bar()) as bar:
+        source = SeparateSource(opened, work, bar.show_stage)
+        try:
+            progress, invited = asyncio.run(_imported(config, source, choices, bar))
+        except (ImportRefused, Refused) as error:
+            raise CommandFailed(str(error)) from None
+        except OSError as error:
+            raise CommandFailed(
+                f"The import stopped: {error}. Run the same command again to continue it."
+            ) from None
+        except Unavailable:
+            raise CommandFailed(
+                "The import stopped because the database can't be written to. The lines above say"
+                " why, such as a full disk. Run the same command again to continue it."
+            ) from None
+        finally:
+            source.close()
     if choices.as_json:
         import json
 
@@ -128,24 +128,23 @@ def _run(config: Config, opened: Opened, work: Path, choices: Choices) -> None:
 
 
 async def _imported(
-    config: Config, source: Source, choices: Choices
+    config: Config, source: Source, choices: Choices, bar: "_Bar"
 ) -> tuple[Progress, int | None]:
     """Return the progress, and the number of invited people; None if nobody was to be invited."""
     matches_accounts = not choices.new_accounts
-    with closing(_Bar()) as bar:
-        if choices.is_dry:
-            state = await _state(config)
-            return await dry_run(source, bar.show, state, matches_accounts=matches_accounts), None
-        async with opened_target(config, report) as target:
-            importer = Importer(
-                target,
-                source,
-                tell=bar.show,
-                is_followed=choices.is_followed,
-                matches_accounts=matches_accounts,
-            )
-            progress = await only_import(target.log, config.data_path, importer.run)
-            return progress, await _invited(target.log, config) if choices.invites else None
+    if choices.is_dry:
+        state = await _state(config)
+        return await dry_run(source, bar.show, state, matches_accounts=matches_accounts), None
+    async with opened_target(config, report) as target:
+        importer = Importer(
+            target,
+            source,
+            tell=bar.show,
+            is_followed=choices.is_followed,
+            matches_accounts=matches_accounts,
+        )
+        progress = await only_import(target.log, config.data_path, importer.run)
+        return progress, await _invited(target.log, config) if choices.invites else None
 
 
 async def _invited(log: Log, config: Config) -> int:
@@ -166,22 +165,62 @@ class _Bar:
     def __init__(self) -> None:
         self._is_terminal = sys.stderr.isatty()
         self._shown_at = time.monotonic()
+        self._stage: tuple[Stage, int] | None = None
+        self._first = (0.0, 0)
+        """When the current stage was first shown, and how much of it was done then."""
 
     def show(self, progress: Progress) -> None:
+        """Show the progress of writing."""
+        self._print(lambda: _state_of(progress))
+
+    def show_stage(self, progress: StageProgress) -> None:
+        """Show the progress of opening the export."""
+        now = time.monotonic()
+        if self._stage != (progress.stage, progress.whole):
+            self._stage = progress.stage, progress.whole
+            self._first = now, progress.done
+        began, before = self._first
+        seconds, done = now - began, progress.done - before
+        left = (progress.whole - progress.done) * seconds / done if done > 0 else None
+        self._print(lambda: _stage_of(progress, left))
+
+    def _print(self, text: Callable[[], str]) -> None:
         if self._is_terminal:
-            print(f"\r\x1b[K{_state_of(progress)}", end="", file=sys.stderr, flush=True)
+            print(f"\r\x1b[K{text()}", end="", file=sys.stderr, flush=True)
         elif time.monotonic() - self._shown_at >= LOGGED_SECONDS:
             self._shown_at = time.monotonic()
-            print(_state_of(progress), file=sys.stderr, flush=True)
+            print(text(), file=sys.stderr, flush=True)
 
     def close(self) -> None:
         if self._is_terminal:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
+_STAGES: Final[Mapping[Stage, str]] = {
+    "extracting": "Extracting the export",
+    "reading": "Reading the export",
+    "sorting": "Sorting the messages",
+}
+_STEPS: Final[Mapping[Step, str]] = {
+    "founding": "Creating the organization",
+    "accounts": "Importing people",
+    "groups": "Importing groups",
+    "channels": "Importing channels and subscriptions",
+    "rest": "Importing settings and pictures",
+    "end": "Finishing",
+    "done": "Finishing",
+}
+
+
+def _stage_of(progress: StageProgress, left: float | None) -> str:
+    share = 100 * progress.done / max(progress.whole, progress.done, 1)
+    text = f"{_STAGES[progress.stage]} ({share:.0f}%)"
+    return text + (f", about {_duration(max(0, left))} left" if left is not None else "")
+
+
 def _state_of(progress: Progress) -> str:
     if progress.step != "messages":
-        return f"{progress.step}…"
+        return f"{_STEPS[progress.step]}…"
     share = 100 * progress.messages / max(progress.expected, progress.messages, 1)
     messages = kind_in("en", "messages", progress.expected)
     text = f"{progress.messages:,} of {progress.expected:,} {messages} ({share:.0f}%)"

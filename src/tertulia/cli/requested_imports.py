@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
@@ -29,7 +29,7 @@ from tertulia.imports.progress import (
     ImportRefused,
     Progress,
 )
-from tertulia.imports.reading import SeparateSource
+from tertulia.imports.reading import Opened, SeparateSource
 from tertulia.imports.source import Source, SourceError
 from tertulia.imports.target import ImportTarget
 from tertulia.jobs.imports import BUSY, fail, only_import
@@ -227,7 +227,7 @@ class _Requested:
             await store.write(lambda c: installation.forget(c, CHECK_FACT))
 
 
-def _opener(data_import: DataImport, path: Path, token: str) -> Callable[[Path], Source]:
+def _opener(data_import: DataImport, path: Path, token: str) -> Opened:
     match data_import.kind:
         case ImportKind.ZULIP:
             from tertulia.imports.zulip.source import ZulipExport

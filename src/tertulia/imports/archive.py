@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from tertulia.imports.source import SourceError
+from tertulia.imports.stages import StageCounter, TellStage, tell_nobody
 
 MAX_FILES: Final = 20_000_000
 MAX_RATIO: Final = 200
@@ -32,12 +33,12 @@ _MAX_NAME: Final = 255
 MAX_HEADERS: Final = 16 * 1024 * 1024
 """The most bytes of headers in a tar file between the contents of two files."""
 _PIECE: Final = 1024 * 1024
-_COMPRESSED: Final[Mapping[bytes, Callable[[Path], Any]]] = {
+_COMPRESSED: Final[Mapping[bytes, Callable[[IO[bytes]], Any]]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
     b"\xfd7zXZ": lzma.open,
 }
-"""The function that opens a compressed file, by the file's first bytes. It verifies checksums."""
+"""The function that decompresses a file, by the file's first bytes. It verifies checksums."""
 
 Found = TypeVar("Found", bound=Struct)
 
@@ -75,7 +76,7 @@ def stored_findings(place: Path, kind: type[Found]) -> Found | None:
         return None
 
 
-def opened_directory(path: Path, work: Path) -> Path:
+def opened_directory(path: Path, work: Path, tell: TellStage = tell_nobody) -> Path:
     """Return the directory with the export's files. An archive is extracted into `work`, unless an
     earlier attempt did.
 
@@ -91,7 +92,7 @@ def opened_directory(path: Path, work: Path) -> Path:
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir(mode=0o700, parents=True)
         try:
-            _extract(path, target)
+            _extract(path, target, StageCounter(tell, "extracting", path.stat().st_size))
         except SourceError:
             shutil.rmtree(target, ignore_errors=True)
             raise
@@ -123,7 +124,7 @@ def _root(directory: Path) -> Path:
     return entries[0] if len(entries) == 1 and entries[0].is_dir() else directory
 
 
-def _extract(path: Path, target: Path) -> None:
+def _extract(path: Path, target: Path, counter: StageCounter) -> None:
     budget = _Budget(path.stat().st_size, target)
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
@@ -133,8 +134,9 @@ def _extract(path: Path, target: Path) -> None:
                 if not member.is_dir():
                     with archive.open(member) as content:
                         _write(content, target, member.filename, budget)
+                counter.add(member.compress_size)
         return
-    with _Unpacked(path) as unpacked:
+    with _Unpacked(path, counter) as unpacked:
         try:
             # tarfile needs only `read`, whatever its type says. The `with` below closes the file.
             stream = tarfile.open(fileobj=unpacked, mode="r|")  # type: ignore[call-overload]  # noqa: SIM115
@@ -157,14 +159,16 @@ class _Unpacked:
     """A tar file that may be compressed. Reading is limited between the contents of two files,
     because a crafted file can have endless headers."""
 
-    def __init__(self, path: Path) -> None:
-        with path.open("rb") as file:
-            begin = file.read(6)
-        self._file: IO[bytes] = path.open("rb")
+    def __init__(self, path: Path, counter: StageCounter) -> None:
+        self._packed: IO[bytes] = path.open("rb")
+        self._counter = counter
+        self._counted = 0
+        begin = self._packed.read(6)
+        self._packed.seek(0)
+        self._file = self._packed
         for magic, unpacked in _COMPRESSED.items():
             if begin.startswith(magic):
-                self._file.close()
-                self._file = unpacked(path)
+                self._file = unpacked(self._packed)
         self._room = MAX_HEADERS
 
     def __enter__(self) -> "_Unpacked":
@@ -172,6 +176,7 @@ class _Unpacked:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+        self._packed.close()
 
     def expect(self, size: int) -> None:
         """Allow reading `size` bytes of content in addition to headers."""
@@ -179,6 +184,9 @@ class _Unpacked:
 
     def read(self, size: int) -> bytes:
         piece = self._file.read(size)
+        at = self._packed.tell()
+        self._counter.add(at - self._counted)
+        self._counted = at
         self._room -= len(piece)
         if self._room < 0:
             raise SourceError(

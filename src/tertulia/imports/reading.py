@@ -11,13 +11,13 @@ import shutil
 import signal
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import recv_handle, send_handle
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, Protocol
 
 import msgspec
 
@@ -25,6 +25,7 @@ from tertulia.imports.progress import read_batches, read_from
 from tertulia.imports.records import SourceOrganization
 from tertulia.imports.report import ImportReport
 from tertulia.imports.source import MessageBatch, Source, SourceError, Survey
+from tertulia.imports.stages import StageProgress, TellStage, tell_nobody
 from tertulia.service.garbage import collect_rarely
 
 END_SECONDS: Final = 10.0
@@ -34,13 +35,20 @@ NICE: Final = 5
 _decode_batch: Final = msgspec.msgpack.Decoder(tuple[MessageBatch, ImportReport]).decode
 
 
+class Opened(Protocol):
+    """Opens a source."""
+
+    def __call__(self, work: Path, /, *, tell: TellStage) -> Source: ...
+
+
 class SeparateSource:
     """A source in a separate process. Implements `Source`, except that messages can be read only
     once."""
 
-    def __init__(self, opened: Callable[[Path], Source], work: Path) -> None:
+    def __init__(self, opened: Opened, work: Path, tell: TellStage = tell_nobody) -> None:
         """`opened` opens the source, with the directory `work` for temporary files. It must be
         picklable: a class, or a partial of one. Raises SourceError."""
+        self._tell = tell
         context = multiprocessing.get_context("spawn")
         self._requests, requests = context.Pipe()
         self._files, files = context.Pipe()
@@ -91,7 +99,8 @@ class SeparateSource:
 
     def _answer(self, connection: "Connection[Any, Any]") -> Any:
         try:
-            answer = connection.recv()
+            while isinstance(answer := connection.recv(), StageProgress):
+                self._tell(answer)
         except EOFError:
             raise SourceError(
                 "The process that reads the export was ended, perhaps because memory ran out. Run"
@@ -118,7 +127,7 @@ def end_with_parent() -> None:
 
 
 def _serve(
-    opened: Callable[[Path], Source],
+    opened: Opened,
     work: Path,
     requests: "Connection[Any, Any]",
     files: "Connection[Any, Any]",
@@ -129,7 +138,7 @@ def _serve(
     threading.Thread(target=end_with_parent, daemon=True).start()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         try:
-            source = read_from(lambda: opened(work))
+            source = read_from(lambda: opened(work, tell=requests.send))
         except (SourceError, OSError) as error:
             requests.send(error)
             return

@@ -24,6 +24,7 @@ from tertulia.imports.records import Key, SourceMessage
 from tertulia.imports.references import MESSAGE_MARK, with_message_keys
 from tertulia.imports.report import ImportReport
 from tertulia.imports.source import BATCH, BATCH_BYTES, MessageBatch, SourceError
+from tertulia.imports.stages import StageCounter, TellStage, tell_nobody
 from tertulia.imports.threads import MAX_READ, ThreadTopics
 
 RUN_BYTES: Final = 24 * 1024 * 1024
@@ -84,12 +85,19 @@ class _Placed(Struct, array_like=True):
 class MessageSorter:
     """Collects messages in any order, and writes them to a file in chronological order."""
 
-    def __init__(self, target: Path, findings: Findings, linked: Set[str] = frozenset()):
+    def __init__(
+        self,
+        target: Path,
+        findings: Findings,
+        linked: Set[str] = frozenset(),
+        tell: TellStage = tell_nobody,
+    ) -> None:
         """`linked` are the IDs of messages that others link. They must be complete when `finish` is
         called."""
         self._target = target
         self._findings = findings
         self._linked = linked
+        self._tell = tell
         self._some: list[_Entry] = []
         self._bytes = self._number = self._files = 0
         self._runs: list[Path] = []
@@ -124,10 +132,12 @@ class MessageSorter:
         topics = ThreadTopics()
         keys: dict[str, int] = {}
         decoder = msgspec.msgpack.Decoder(_Waiting)
+        counter = StageCounter(self._tell, "sorting", self._number)
         try:
             with part.open("wb") as file, ExitStack() as stack:
                 for _, _, record in heapq.merge(*(_read_run(run, stack) for run in self._runs)):
                     self._findings.messages += 1
+                    counter.add(1)
                     encoded = self._placed(decoder.decode(record), topics, keys)
                     file.write(_LENGTH.pack(len(encoded)))
                     file.write(encoded)

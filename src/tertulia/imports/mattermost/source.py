@@ -26,6 +26,7 @@ from tertulia.imports.sorting import (
     scratch_directory,
 )
 from tertulia.imports.source import MessageBatch, SourceError, Survey
+from tertulia.imports.stages import StageCounter, TellStage, tell_nobody
 
 MAX_LINE: Final = 128 * 1024 * 1024
 """Longest line, in bytes. A line has a post with all its replies."""
@@ -42,11 +43,14 @@ class MattermostExport:
     kind = "mattermost"
     keeps_ids = False
 
-    def __init__(self, path: Path, work: Path, team: str = "") -> None:
+    def __init__(
+        self, path: Path, work: Path, team: str = "", *, tell: TellStage = tell_nobody
+    ) -> None:
         """Open an export. `work` is a directory for extracted and sorted files. `team` is the name
         of the only team to import. Raises SourceError."""
         is_lines = path.suffix in _LINE_FILES and path.is_file()
-        self._directory = path.parent if is_lines else opened_directory(path, work)
+        self._tell = tell
+        self._directory = path.parent if is_lines else opened_directory(path, work, tell)
         self._lines = path if is_lines else _lines_in(self._directory)
         self._team = team
         self._fingerprint = fingerprint_of(path) + (f"-{team.encode().hex()[:64]}" if team else "")
@@ -106,7 +110,7 @@ class MattermostExport:
             self._findings = stored_findings(self._found, Findings)
         if self._findings is None:
             findings = Findings()
-            sorter = MessageSorter(self._sorted, findings)
+            sorter = MessageSorter(self._sorted, findings, tell=self._tell)
             try:
                 with self._rest.open("wb") as rest:
                     self._read_lines(findings, sorter, rest)
@@ -121,7 +125,9 @@ class MattermostExport:
         report = findings.report
         reader = OrganizationReader(self._team)
         posts: PostConverter | None = None
+        counter = StageCounter(self._tell, "reading", self._lines.stat().st_size)
         for number, (line, encoded) in enumerate(_parsed(self._lines, report)):
+            counter.add(len(encoded))
             if number == 0:
                 _require_version(line, self._lines)
                 findings.origin = (line.info or BulkInfo()).version or ""

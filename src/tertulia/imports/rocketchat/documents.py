@@ -126,12 +126,16 @@ class RocketTeamMember(Struct, rename="camel"):
 
 
 def read_documents(
-    dump: Dump, collection: str, kind: type[Document], skip: Callable[[str], None]
+    dump: Dump,
+    collection: str,
+    kind: type[Document],
+    skip: Callable[[str], None],
+    count: Callable[[int], None] = lambda _: None,
 ) -> Iterator[Document]:
     """Yield the documents of a collection. Documents that aren't as Rocket.Chat stores them are
-    passed to `skip`, as text. Raises SourceError."""
+    passed to `skip`, as text. `count` is as in `opened`. Raises SourceError."""
     wanted = frozenset(field.encode_name for field in fields(kind))
-    for document in dump.read(collection, wanted):
+    for document in dump.read(collection, wanted, count):
         try:
             yield msgspec.convert(document, kind)
         except msgspec.ValidationError:

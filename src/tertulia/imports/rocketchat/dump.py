@@ -5,7 +5,7 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
@@ -89,22 +89,44 @@ class Dump:
                 return place
         return None
 
-    def read(self, collection: str, wanted: Collection[str] | None) -> Iterator[dict[str, Any]]:
+    def read(
+        self,
+        collection: str,
+        wanted: Collection[str] | None,
+        count: Callable[[int], None] = lambda _: None,
+    ) -> Iterator[dict[str, Any]]:
         """Yield the documents of a collection, with only the wanted fields; none if it's missing.
-        Raises SourceError."""
+        `count` is as in `opened`. Raises SourceError."""
         place = self.place(collection)
         if place is None:
             return
-        with opened(place) as file:
+        with opened(place, count) as file:
             for _, document in _read(place, file, wanted):
                 yield document
 
+    def size(self, collections: Iterable[str]) -> int:
+        """Return the size of the collections' files, in bytes."""
+        return sum(place.stat().st_size for c in collections if (place := self.place(c)))
 
-def opened(place: Path) -> BinaryIO:
-    """Open a file of a dump."""
-    if place.suffix == ".gz":
-        return cast(BinaryIO, gzip.open(place, "rb"))
-    return place.open("rb", buffering=_PIECE)
+
+class _CountedFile(io.FileIO):
+    """A file that counts the bytes that are read from it."""
+
+    def __init__(self, place: Path, count: Callable[[int], None]) -> None:
+        super().__init__(place)
+        self._count = count
+
+    def readinto(self, buffer: Any) -> int:
+        number = super().readinto(buffer) or 0
+        self._count(number)
+        return number
+
+
+def opened(place: Path, count: Callable[[int], None] = lambda _: None) -> BinaryIO:
+    """Open a file of a dump. `count` is called with the number of bytes of each piece that is read
+    from the disk."""
+    file = io.BufferedReader(_CountedFile(place, count), _PIECE)
+    return cast(BinaryIO, gzip.open(file)) if place.suffix == ".gz" else file
 
 
 def _read(
@@ -186,8 +208,8 @@ class GridFiles:
         self._scratch = scratch
         self._database: apsw.Connection | None = None
 
-    def index(self) -> None:
-        """Read all chunks once, and store their positions."""
+    def index(self, count: Callable[[int], None] = lambda _: None) -> None:
+        """Read all chunks once, and store their positions. `count` is as in `opened`."""
         self.close()
         self._scratch.unlink(missing_ok=True)
         database = self._database = apsw.Connection(str(self._scratch))
@@ -208,7 +230,8 @@ class GridFiles:
                 place = self._dump.place(collection)
                 if place is None:
                     continue
-                with self._seekable(place).open("rb", buffering=_PIECE) as file:
+                plain = self._seekable(place, count)
+                with opened(plain, count if plain == place else lambda _: None) as file:
                     for offset, piece in _read(_without_gz(place), file, {"files_id", "n"}):
                         file_id, number = piece.get("files_id"), piece.get("n")
                         if isinstance(file_id, str) and isinstance(number, int):
@@ -260,14 +283,14 @@ class GridFiles:
         )
         return [row[0] for row in rows]
 
-    def _seekable(self, place: Path) -> Path:
+    def _seekable(self, place: Path, count: Callable[[int], None] = lambda _: None) -> Path:
         """Return the path of the collection's file, decompressed if necessary."""
         if place.suffix != ".gz":
             return place
         target = self._scratch.parent / place.stem
         if not target.exists():
             part = target.with_name(f"{target.name}.part")
-            with opened(place) as packed, part.open("wb") as file:
+            with opened(place, count) as packed, part.open("wb") as file:
                 try:
                     while piece := packed.read(_PIECE):
                         require_room(self._scratch, LEAST_FREE)

@@ -15,6 +15,7 @@ from tertulia.imports.records import SourceFile, SourceOrganization
 from tertulia.imports.report import ImportReport
 from tertulia.imports.rocketchat.documents import RocketFile, RocketMessage, read_documents
 from tertulia.imports.rocketchat.dump import (
+    BUCKETS,
     Dump,
     GridFiles,
     dump_directory,
@@ -31,7 +32,10 @@ from tertulia.imports.sorting import (
     scratch_directory,
 )
 from tertulia.imports.source import MessageBatch, SourceError, Survey
+from tertulia.imports.stages import StageCounter, TellStage, tell_nobody
 
+MESSAGES = "rocketchat_message"
+"""The collection of messages."""
 UPLOADS = "uploads"
 """The directory next to the dump with files that Rocket.Chat stored outside its database."""
 
@@ -42,11 +46,19 @@ class RocketChatDump:
     kind = "rocketchat"
     keeps_ids = False
 
-    def __init__(self, path: Path, work: Path, files: Path | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        work: Path,
+        files: Path | None = None,
+        *,
+        tell: TellStage = tell_nobody,
+    ) -> None:
         """Open a dump. `work` is a directory for extracted and sorted files. `files` is the
         directory of uploads, if they're outside the database. Raises SourceError."""
         require_directory_dump(path)
-        directory = opened_directory(path, work)
+        self._tell = tell
+        directory = opened_directory(path, work, tell)
         if files is not None and not files.is_dir():
             raise SourceError(f"{files} isn't a directory.")
         self._dump = Dump(dump_directory(directory))
@@ -94,7 +106,9 @@ class RocketChatDump:
             self._findings = stored_findings(self._found, Findings)
         if self._findings is None:
             findings = Findings()
-            self._grid.index()
+            read = (MESSAGES, *BUCKETS.values())
+            counter = StageCounter(self._tell, "reading", self._dump.size(read))
+            self._grid.index(counter.add)
             reader = RocketOrganizationReader(self._dump, self._grid, ImportReport())
             findings.name = reader.name
             markup = RocketChatMarkup(
@@ -103,7 +117,7 @@ class RocketChatDump:
                 reader.rooms_by_name(),
                 reader.emoji_names(),
             )
-            sorter = MessageSorter(self._sorted, findings, markup.linked)
+            sorter = MessageSorter(self._sorted, findings, markup.linked, self._tell)
             messages = RocketMessageConverter(
                 reader.places,
                 reader.people_by_name(),
@@ -117,11 +131,12 @@ class RocketChatDump:
             try:
                 for message in read_documents(
                     self._dump,
-                    "rocketchat_message",
+                    MESSAGES,
                     RocketMessage,
                     lambda sample: findings.report.skip(
                         "messages", "They aren't in Rocket.Chat's format.", sample
                     ),
+                    counter.add,
                 ):
                     messages.add(message)
                 sorter.finish()

@@ -20,6 +20,7 @@ from tertulia.imports.slack.messages import SlackMessages, first_line
 from tertulia.imports.slack.organization import SlackRecords
 from tertulia.imports.slack.values import ANYTHING, decoded
 from tertulia.imports.source import BATCH, MessageBatch, Survey
+from tertulia.imports.stages import TellStage, tell_nobody
 from tertulia.outbound.http_client import Web
 from tertulia.outbound.http_responses import NotFetched, StreamedResponse
 
@@ -51,12 +52,14 @@ class SlackExport:
         token: str = "",
         name: str = "",
         new_web: Callable[[], Web] | None = None,
+        tell: TellStage = tell_nobody,
     ) -> None:
         """Raises SourceError."""
+        self._tell = tell
         self._path = path
         self._token = token
         self._name = name
-        self._root = opened_directory(path, work)
+        self._root = opened_directory(path, work, tell)
         self._fingerprint = fingerprint_of(path)
         self._conversations = listing.conversations(self._root)
         self._known = SlackRecords(self._root, self._conversations)
@@ -75,8 +78,8 @@ class SlackExport:
 
     def survey(self) -> Survey:
         if not self._index.is_complete:
-            self._index.build(self._conversations, self._known.known_senders)
-            self._index.name_threads(self._first_line)
+            self._index.build(self._conversations, self._known.known_senders, self._tell)
+            self._index.name_threads(self._first_line, self._tell)
         for sender in self._index.senders():
             self._known.senders[sender.key] = sender
         match = _NAME.match(self._path.stem)

@@ -10,7 +10,7 @@ import contextlib
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -23,6 +23,7 @@ from tertulia.imports.slack import values
 from tertulia.imports.slack.conversations import SlackConversation
 from tertulia.imports.slack.senders import SlackSender, sender_of
 from tertulia.imports.source import BATCH_BYTES
+from tertulia.imports.stages import StageCounter, TellStage, tell_nobody
 from tertulia.imports.threads import ThreadTopics
 
 MAX_FILE: Final = 64 * 1024 * 1024
@@ -151,11 +152,19 @@ class SlackIndex:
 
     # Building
 
-    def build(self, conversations: Iterable[SlackConversation], known: Iterable[str]) -> None:
+    def build(
+        self,
+        conversations: Sequence[SlackConversation],
+        known: Iterable[str],
+        tell: TellStage = tell_nobody,
+    ) -> None:
         """Index all messages. `known` are the keys of senders with records. Call `name_threads`
         afterwards to complete the index."""
         self._db.execute(_TABLES).fetchall()
         builder = _Builder(self._db, set(known))
+        # Counting the files takes much less time than adding up their sizes.
+        files = sum(len(_day_files(self._root / c.directory)) for c in conversations if c.directory)
+        counter = StageCounter(tell, "reading", files)
         for conversation in conversations:
             self._db.execute(
                 "INSERT INTO conversations VALUES (?, ?, ?)",
@@ -165,12 +174,14 @@ class SlackIndex:
                 continue
             for path in _day_files(self._root / conversation.directory):
                 builder.read(conversation, path, path.relative_to(self._root).as_posix())
+                counter.add(1)
         builder.end()
         self._db.execute(_SORTED).fetchall()
 
-    def name_threads(self, name: Callable[[bytes], str]) -> None:
+    def name_threads(self, name: Callable[[bytes], str], tell: TellStage = tell_nobody) -> None:
         """Give threads their topics, from the text that `name` returns for the first message."""
         topics = ThreadTopics()
+        counter = StageCounter(tell, "sorting", self._row("SELECT count(*) FROM threads")[0])
         conversation = at = 0
         while True:
             rows: list[Any] = self._db.execute(_THREADS, (conversation, at, _ROWS)).fetchall()
@@ -184,6 +195,7 @@ class SlackIndex:
                     (topic, conversation, at),
                 )
             self._db.execute("COMMIT")
+            counter.add(len(rows))
         topics.close()
         self._db.execute(f"PRAGMA user_version = {_VERSION}")
 

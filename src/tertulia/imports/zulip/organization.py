@@ -23,6 +23,7 @@ from tertulia.imports.records import (
     SourceUserTopic,
     SourceView,
 )
+from tertulia.imports.stages import TellStage, tell_nobody
 from tertulia.imports.zulip.groups import ZulipGroups
 from tertulia.imports.zulip.links import LocalLinks
 from tertulia.imports.zulip.people import ZulipPeople
@@ -61,8 +62,15 @@ _TOPICS: Final = {
 class ZulipOrganization:
     """Makes the records from the export's tables."""
 
-    def __init__(self, realm: ExportedRealm, directory: Path, conversations: Conversations) -> None:
+    def __init__(
+        self,
+        realm: ExportedRealm,
+        directory: Path,
+        conversations: Conversations,
+        tell: TellStage = tell_nobody,
+    ) -> None:
         self._realm = realm
+        self._tell = tell
         self._rows = realm.rows
         self._report = realm.report
         self._directory = directory
@@ -95,7 +103,9 @@ class ZulipOrganization:
             groups=tuple(self._groups.named()),
             folders=tuple(self._folders()),
             channels=tuple(self._channels()),
-            subscriptions=tuple(subscriptions(self._realm, self._conversations, self._directory)),
+            subscriptions=tuple(
+                subscriptions(self._realm, self._conversations, self._directory, self._tell)
+            ),
             emoji=tuple(self._emoji()),
             profile_fields=tuple(self._profile_fields()),
             linkifiers=tuple(self._linkifiers()),

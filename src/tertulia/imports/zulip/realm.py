@@ -19,6 +19,8 @@ SUBSCRIBED: Final = frozenset({301, 302})
 UNSUBSCRIBED: Final = 303
 REMINDER: Final = 2
 """The delivery type of a scheduled message that reminds its author of another message."""
+REALM_FILES: Final = ("realm.json", "attachment.json")
+"""The files with everything except messages."""
 _KEPT: Final = frozenset(
     {
         *("zerver_realm", "zerver_realmuserdefault", "zerver_realmdomain", "zerver_realmemoji"),
@@ -77,8 +79,16 @@ _CUSTOM_HOST: Final = re.compile(r"user([0-9]{1,16})@([A-Za-z0-9.-]{1,253})")
 class ExportedRealm:
     """The tables of an export."""
 
-    def __init__(self, directory: Path, scratch: Scratch, report: ImportReport) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        scratch: Scratch,
+        report: ImportReport,
+        count: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """`count` is called with the number of bytes of each piece that is read."""
         self._directory = directory
+        self._count = count
         self.scratch = scratch
         self.report = report
         self._rows: dict[str, list[Row]] = {}
@@ -107,7 +117,7 @@ class ExportedRealm:
                 "The export has no realm.json, so it isn't a Zulip export, or is incomplete."
                 " Choose the archive that Zulip created, or its directory."
             )
-        for table, rows in tables(self._directory / "realm.json"):
+        for table, rows in tables(self._directory / "realm.json", count=self._count):
             some = [row for row in rows if isinstance(row, dict)]
             if len(some) < len(rows):
                 self.report.skip(
@@ -207,7 +217,7 @@ class ExportedRealm:
             )
 
     def _read_attachments(self) -> None:
-        for table, rows in tables(self._directory / "attachment.json"):
+        for table, rows in tables(self._directory / "attachment.json", count=self._count):
             for row in rows if table == "zerver_attachment" else ():
                 if not isinstance(row, dict):
                     continue

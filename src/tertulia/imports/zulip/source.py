@@ -1,6 +1,6 @@
 """Zulip's own exports: a directory, or the archive that its administrators download."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -16,9 +16,10 @@ from tertulia.imports.archive import (
 from tertulia.imports.records import SourceOrganization
 from tertulia.imports.report import ImportReport
 from tertulia.imports.source import MessageBatch, SourceError, Survey
+from tertulia.imports.stages import StageCounter, TellStage, tell_nobody
 from tertulia.imports.zulip.messages import MessageReader
 from tertulia.imports.zulip.organization import ZulipOrganization
-from tertulia.imports.zulip.realm import ExportedRealm
+from tertulia.imports.zulip.realm import REALM_FILES, ExportedRealm
 from tertulia.imports.zulip.rows import text
 from tertulia.imports.zulip.scratch import Scratch
 from tertulia.imports.zulip.subscriptions import Conversations
@@ -34,11 +35,12 @@ class ZulipExport:
     kind = "zulip"
     keeps_ids = True
 
-    def __init__(self, path: Path, work: Path) -> None:
+    def __init__(self, path: Path, work: Path, *, tell: TellStage = tell_nobody) -> None:
         """Extract an archive into `work`, where a temporary file is created too. Raises
         SourceError."""
+        self._tell = tell
         self._fingerprint = fingerprint_of(path) if path.exists() else ""
-        self._directory = opened_directory(path, work)
+        self._directory = opened_directory(path, work, tell)
         self._scratch_path = work / f"{self._fingerprint}.sqlite"
         self._survey_path = work / f"{self._fingerprint}.survey"
         self._loaded: tuple[ExportedRealm, Conversations] | None = None
@@ -64,12 +66,13 @@ class ZulipExport:
         known = stored_findings(self._survey_path, Survey)
         if known is not None:  # An interrupted import continues.
             return known
-        realm, _ = self._realm()
+        counter = self._counter(files)
+        realm, _ = self._realm(counter)
         # Read all of it first, so that nothing is written if a file is damaged.
         messages = sum(
             len(rows)
             for path in files
-            for table, rows in tables(path, COUNTED)
+            for table, rows in tables(path, COUNTED, counter.add)
             if table == "zerver_message"
         )
         number, size = realm.scratch.files()
@@ -89,7 +92,7 @@ class ZulipExport:
         realm, conversations = self._realm()
         report.add(realm.report)
         realm.report = report
-        return ZulipOrganization(realm, self._directory, conversations).read()
+        return ZulipOrganization(realm, self._directory, conversations, self._tell).read()
 
     def messages(self, after: str, report: ImportReport) -> Iterator[MessageBatch]:
         realm, conversations = self._realm()
@@ -104,11 +107,19 @@ class ZulipExport:
             self._loaded[0].scratch.close()
             self._loaded = None
 
-    def _realm(self) -> tuple[ExportedRealm, Conversations]:
+    def _counter(self, messages: Sequence[Path] = ()) -> StageCounter:
+        """Return a counter for reading everything except messages, and these files with
+        messages."""
+        files = (*(self._directory / name for name in REALM_FILES), *messages)
+        whole = sum(path.stat().st_size for path in files if path.exists())
+        return StageCounter(self._tell, "reading", whole)
+
+    def _realm(self, counter: StageCounter | None = None) -> tuple[ExportedRealm, Conversations]:
         if self._loaded is None:
+            count = (counter or self._counter()).add
             scratch = Scratch(self._scratch_path)
             try:
-                realm = ExportedRealm(self._directory, scratch, ImportReport())
+                realm = ExportedRealm(self._directory, scratch, ImportReport(), count)
             except BaseException:
                 scratch.close()
                 raise

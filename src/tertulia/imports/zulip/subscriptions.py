@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from tertulia.imports.records import Key, SourceSubscription
+from tertulia.imports.stages import StageCounter, TellStage, tell_nobody
 from tertulia.imports.zulip.realm import (
     NOTIFICATIONS,
     SUBSCRIBED,
@@ -91,7 +92,10 @@ class Conversations:
 
 
 def subscriptions(
-    realm: ExportedRealm, conversations: Conversations, directory: Path
+    realm: ExportedRealm,
+    conversations: Conversations,
+    directory: Path,
+    tell: TellStage = tell_nobody,
 ) -> Iterator[SourceSubscription]:
     """Yield the subscriptions to channels, with their beginnings and ends.
 
@@ -113,7 +117,7 @@ def subscriptions(
         if channel is not None and not scratch.events(channel, user):
             unlogged[recipient, user] = []
     if unlogged:
-        _receive(directory, unlogged)
+        _receive(directory, unlogged, tell)
     seen: set[tuple[int, int]] = set()
     for recipient, user, active, color, muted, pinned, settings in scratch.subscriptions():
         channel = conversations.channel(recipient)
@@ -195,12 +199,14 @@ def _received_spans(received: list[int], *, is_active: bool, is_hidden: bool) ->
     return ((received[0] - 1, received[1]),) if received else ()
 
 
-def _receive(directory: Path, unlogged: dict[tuple[int, int], list[int]]) -> None:
+def _receive(directory: Path, unlogged: dict[tuple[int, int], list[int]], tell: TellStage) -> None:
     """Record the first and the last message that each of these subscribers has received."""
     wanted = {recipient for recipient, _ in unlogged}
-    for file in message_files(directory):
+    files = message_files(directory)
+    counter = StageCounter(tell, "reading", sum(file.stat().st_size for file in files))
+    for file in files:
         recipients: dict[int, int] = {}
-        for _, rows in tables(file, _RECEIVED):
+        for _, rows in tables(file, _RECEIVED, counter.add):
             for row in rows:
                 if isinstance(row, MessageRow):
                     if row.recipient in wanted:

@@ -6,7 +6,7 @@ doesn't fit in the window enlarges it, up to `MAX_ROW`.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -56,11 +56,13 @@ _decode_rows = msgspec.json.Decoder(list[Any]).decode
 _scan = json.JSONDecoder().raw_decode
 
 
-def tables(path: Path, types: RowTypes | None = None) -> Iterator[tuple[str, Rows]]:
+def tables(
+    path: Path, types: RowTypes | None = None, count: Callable[[int], None] = lambda _: None
+) -> Iterator[tuple[str, Rows]]:
     """Yield the rows of the file's tables in pieces, each with the name of its table. A table
     without rows is yielded with an empty list. Rows of tables in `types` have that type, or stay
-    plain if they can't be converted. Raises SourceError if the file is missing or isn't such an
-    object."""
+    plain if they can't be converted. `count` is called with the number of bytes of each piece that
+    is read. Raises SourceError if the file is missing or isn't such an object."""
     try:
         file = path.open("rb")
     except OSError:
@@ -69,7 +71,7 @@ def tables(path: Path, types: RowTypes | None = None) -> Iterator[tuple[str, Row
         ) from None
     with file:
         try:
-            yield from _Reader(file, path.name, types or {}).tables()
+            yield from _Reader(file, path.name, types or {}, count).tables()
         except (ValueError, RecursionError, msgspec.DecodeError) as error:
             raise _invalid(path.name, error) from None
 
@@ -133,8 +135,15 @@ def _decoder(type_: type[Struct]) -> "msgspec.json.Decoder[list[Any]]":
 
 
 class _Reader:
-    def __init__(self, file: BinaryIO, name: str, types: RowTypes | None = None) -> None:
+    def __init__(
+        self,
+        file: BinaryIO,
+        name: str,
+        types: RowTypes | None = None,
+        count: Callable[[int], None] = lambda _: None,
+    ) -> None:
         self._file = file
+        self._count = count
         self._name = name
         self._types = types or {}
         self._type: type[Struct] | None = None
@@ -288,6 +297,7 @@ class _Reader:
         if len(self._window) - self._at > MAX_ROW:
             raise SourceError(f"{self._name} has a row that is far too large.")
         piece = self._file.read(max(WINDOW, more))
+        self._count(len(piece))
         self._is_whole = not piece
         self._window = self._window[self._at :] + piece
         self._at = 0
