@@ -114,6 +114,32 @@ def test_an_overlay_that_could_not_be_loaded_is_opened_again(
     expect(page.get_by_text("Toggle sidebar")).to_be_visible()
 
 
+def test_a_menu_that_could_not_be_loaded_is_opened_again(sqlite_site: Site, new_page: Open) -> None:
+    page = (ann := new_page(sqlite_site.server, sqlite_site.ann)).page
+    items = re.compile("/assets/menus-.*js")
+    page.route(items, lambda route: route.abort())
+    ann.away = True
+    ann.go("inbox")
+    menu = page.get_by_role("button", name="Actions for Inbox")
+    menu.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".toasts")).to_contain_text("Actions for Inbox couldn’t be loaded")
+    expect(menu).to_be_focused()
+    expect(menu).to_have_attribute("aria-expanded", "false")
+    page.unroute(items)
+    page.locator(".toasts").get_by_role("button", name="Try again").click()
+    expect(page.get_by_role("menuitem", name="Mark all as read")).to_be_visible()
+    # From now on, the keyboard reaches the items immediately.
+    page.keyboard.press("Escape")
+    expect(menu).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(
+        page.get_by_role("menuitem").or_(page.get_by_role("menuitemradio")).first
+    ).to_be_visible()
+    page.keyboard.press("End")
+    expect(page.get_by_role("menuitem", name="Move to")).to_be_focused()
+
+
 def test_lists_wait_for_the_connection_and_load_once_online(
     sqlite_site: Site, new_page: Open
 ) -> None:

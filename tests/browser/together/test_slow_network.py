@@ -201,7 +201,7 @@ def test_keys_typed_ahead_reach_their_field(sqlite_site: Site, shared_page: Open
     shortcuts."""
     ann = shared_page(sqlite_site.server, sqlite_site.ann)
     page, keys = ann.page, ann.page.keyboard
-    names = ("NewMessage", "SearchBox", "EmojiPicker", "ShortcutCard", "People", "AccountMenu")
+    names = ("NewMessage", "SearchBox", "EmojiPicker", "ShortcutCard", "People", "menus")
     release = {name: held_back(page, rf"/{name}-[\w-]+\.js") for name in names}
     ann.go("inbox")
     page.evaluate("localStorage.setItem('tertulia:people', 'false')")
@@ -271,7 +271,7 @@ def test_keys_typed_ahead_reach_their_field(sqlite_site: Site, shared_page: Open
     main.focus()
     keys.type("gdt")
     expect(row).to_be_visible()
-    release["AccountMenu"]()
+    release["menus"]()
     expect(page.get_by_role("menuitem", name="Set status")).to_be_focused()
     keys.press("Escape")
     main.focus()

@@ -7,10 +7,10 @@ const PREFETCH_DELAY = 2000;
 
 /** Most likely first. The import expressions match those at the place of use. */
 const CHUNKS: readonly (() => Promise<unknown>)[] = [
+  () => import("./menus"),
   () => import("../messages/MessageMenu.svelte"),
   () => import("../compose/NewMessage.svelte"),
   () => words.with(import("./SearchBox.svelte"), "settings", "manage"),
-  () => import("./AccountMenu.svelte"),
   () => import("../messages/Overlays.svelte"),
   () => import("../messages/EmojiPicker.svelte"),
   () => import("../messages/UserCard.svelte"),
