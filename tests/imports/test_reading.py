@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pytest
+from msgspec.structs import replace
 
-from tertulia.imports.reading import SeparateSource
+from tertulia.imports.reading import SUBSCRIPTIONS, SeparateSource
+from tertulia.imports.records import SourceOrganization
 from tertulia.imports.report import ImportReport
 from tertulia.imports.source import FileUnavailable, MessageBatch, SourceError, Survey
 from tertulia.imports.stages import StageCounter, StageProgress, TellStage, tell_nobody
@@ -36,6 +38,10 @@ class Exported(Invented):
     def survey(self) -> Survey:
         self._tell(StageProgress("reading", 20, 100))
         return super().survey()
+
+    def organization(self, report: ImportReport) -> SourceOrganization:
+        few = super().organization(report)
+        return replace(few, subscriptions=few.subscriptions * SUBSCRIPTIONS)
 
     def messages(self, after: str, report: ImportReport) -> Iterator[MessageBatch]:
         for batch in super().messages(after, report):
@@ -68,7 +74,9 @@ def test_it_yields_what_the_source_does(tmp_path: Path) -> None:
     try:
         assert (there.kind, there.keeps_ids) == ("exported", True)
         assert there.survey() == here.survey()
-        assert there.organization(reports[0]) == here.organization(reports[1])
+        organization = here.organization(reports[1])
+        assert there.organization(reports[0]) == organization
+        assert len(organization.subscriptions) > SUBSCRIPTIONS  # They're sent in pieces.
         messages = there.messages("10", reports[0])
         expected = list(here.messages("10", reports[1]))
         assert next(messages) == expected[0]

@@ -34,7 +34,7 @@ from tertulia.log.log import Log
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.numbers import counted
 from tertulia.service.config import Config
-from tertulia.service.garbage import collect_rarely
+from tertulia.service.garbage import collect_rarely, return_freed_memory
 from tertulia.state.state import State
 from tertulia.store.store import database_at
 
@@ -86,6 +86,7 @@ def run(config: Config, opened: Opened, choices: Choices) -> None:
     """Import from the source that `opened` opens, show progress, and print the report."""
     work = config.data_path / DIRECTORY
     collect_rarely()
+    return_freed_memory()
     try:
         with import_lock(work):
             try:

@@ -38,7 +38,7 @@ from tertulia.model.errors import Refused
 from tertulia.model.imports import DataImport, ImportKind, ImportState, ImportSummary
 from tertulia.service.config import Config
 from tertulia.service.credentials import Vault
-from tertulia.service.garbage import collect_rarely
+from tertulia.service.garbage import collect_rarely, return_freed_memory
 from tertulia.service.links import Links, external_media
 from tertulia.store import file_modes, installation
 from tertulia.store.database import Connection
@@ -61,6 +61,7 @@ async def requested(config: Config, import_id: _ImportId) -> None:
     """Run an import that an owner started in the browser. The server does this by itself."""
     threading.Thread(target=_end_with_server, daemon=True).start()
     collect_rarely()
+    return_freed_memory()
     work = config.data_path / DIRECTORY
     async with opened_organization(config, report) as (log, vault):
         try:

@@ -1,7 +1,6 @@
 """`tertulia serve`: run the server."""
 
 import asyncio
-import ctypes
 import hashlib
 import logging
 import math
@@ -12,7 +11,7 @@ import socket
 import sys
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
@@ -38,7 +37,7 @@ from tertulia.app.serving.worker import (
 from tertulia.cli.errors import CommandFailed
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
 from tertulia.service.config import AUTO, Config, WorkerConfig
-from tertulia.service.garbage import collect_rarely
+from tertulia.service.garbage import collect_rarely, return_freed_memory
 from tertulia.service.mailing import FOLDER
 from tertulia.store import file_modes
 from tertulia.store.store import database_at
@@ -280,7 +279,7 @@ async def _serve(
         collect_rarely()
 
     logs.begin(settings.log_level, settings.log_format, settings.worker)
-    _return_freed_memory()
+    return_freed_memory()
     if is_first:
         _warn_if_exposed(settings)
         _log_ignored_variables()
@@ -373,19 +372,6 @@ def _invited(setup: str) -> list[str]:
         "or run `tertulia init`. To try out a demo instead, run `tertulia serve --demo` with a",
         "separate --data-dir.",
     ]
-
-
-_ALLOCATOR: Final = {-8: 2, -3: 256 * 1024, -1: 1024 * 1024}
-"""glibc's `M_ARENA_MAX`, `M_MMAP_THRESHOLD` and `M_TRIM_THRESHOLD`."""
-
-
-def _return_freed_memory() -> None:
-    """Make glibc return freed memory to the system. By default, it has an arena per thread and
-    raises the threshold for large blocks up to 32 MiB, so memory grows for hours."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:  # Only glibc has it.
-        for option, value in _ALLOCATOR.items():
-            mallopt(option, value)
 
 
 def _introduced(residents: "Sequence[Resident]", address: str) -> list[str]:

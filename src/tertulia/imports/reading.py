@@ -20,18 +20,21 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from tertulia.imports.progress import read_batches, read_from
-from tertulia.imports.records import SourceOrganization
+from tertulia.imports.records import SourceOrganization, SourceSubscription
 from tertulia.imports.report import ImportReport
 from tertulia.imports.source import MessageBatch, Source, SourceError, Survey
 from tertulia.imports.stages import StageProgress, TellStage, tell_nobody
-from tertulia.service.garbage import collect_rarely
+from tertulia.service.garbage import collect_rarely, return_freed_memory
 
 END_SECONDS: Final = 10.0
 """How long the process may take to delete its temporary files and exit."""
 NICE: Final = 5
 """The increase of the nice value of processes that hold no locks."""
+SUBSCRIPTIONS: Final = 2000
+"""Subscriptions that are sent together."""
 _decode_batch: Final = msgspec.msgpack.Decoder(tuple[MessageBatch, ImportReport]).decode
 
 
@@ -73,9 +76,12 @@ class SeparateSource:
     def organization(self, report: ImportReport) -> SourceOrganization:
         self._requests.send(("organization", None))
         organization: SourceOrganization
-        organization, noticed = self._answer(self._requests)
+        organization, number, noticed = self._answer(self._requests)
         report.add(noticed)
-        return organization
+        subscriptions: list[SourceSubscription] = []
+        while len(subscriptions) < number:
+            subscriptions += self._answer(self._requests)
+        return replace(organization, subscriptions=tuple(subscriptions))
 
     def messages(self, after: str, report: ImportReport) -> Iterator[MessageBatch]:
         self._requests.send(("messages", after))
@@ -135,6 +141,7 @@ def _serve(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     yield_to_others()
     collect_rarely()
+    return_freed_memory()
     threading.Thread(target=end_with_parent, daemon=True).start()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         try:
@@ -160,7 +167,7 @@ def _answer_request(
             case "survey":
                 requests.send(read_from(source.survey))
             case "organization":
-                requests.send((read_from(lambda: source.organization(report)), report))
+                _send_organization(requests, read_from(lambda: source.organization(report)), report)
             case "messages":
                 for batch in read_batches(source, after, report):
                     requests.send(msgspec.msgpack.encode((batch, report.taken())))
@@ -169,6 +176,17 @@ def _answer_request(
         raise
     except (SourceError, OSError) as error:
         requests.send(error)
+
+
+def _send_organization(
+    requests: "Connection[Any, Any]", organization: SourceOrganization, report: ImportReport
+) -> None:
+    """Send the organization, and its subscriptions in pieces: pickling keeps copies of everything
+    until the end."""
+    subscriptions = organization.subscriptions
+    requests.send((replace(organization, subscriptions=()), len(subscriptions), report))
+    for begin in range(0, len(subscriptions), SUBSCRIPTIONS):
+        requests.send(subscriptions[begin : begin + SUBSCRIPTIONS])
 
 
 def _open_files(source: Source, work: Path, files: "Connection[Any, Any]") -> None:

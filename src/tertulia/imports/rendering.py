@@ -21,7 +21,7 @@ from tertulia.markup.former_names import FormerNames
 from tertulia.markup.render import Renderer
 from tertulia.model.messages import Rendered
 from tertulia.model.nouns import NOUNS
-from tertulia.service.garbage import collect_rarely
+from tertulia.service.garbage import collect_rarely, return_freed_memory
 from tertulia.state.decision import CommandContext
 from tertulia.state.state import State
 
@@ -145,6 +145,7 @@ def _begin(records: Mapping[str, bytes], site: str, mark: str) -> None:
     _own = _Worker(records, site, mark)
     yield_to_others()
     collect_rarely()
+    return_freed_memory()
 
 
 def _render(texts: Sequence[Text]) -> bytes:

@@ -1,6 +1,11 @@
-"""Garbage collection in long-running processes."""
+"""Memory of long-running processes: garbage collection, and the allocator."""
 
+import ctypes
 import gc
+from typing import Final
+
+_ALLOCATOR: Final = {-8: 2, -3: 256 * 1024, -1: 1024 * 1024}
+"""glibc's `M_ARENA_MAX`, `M_MMAP_THRESHOLD` and `M_TRIM_THRESHOLD`."""
 
 
 def collect_rarely() -> None:
@@ -9,3 +14,12 @@ def collect_rarely() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
+
+
+def return_freed_memory() -> None:
+    """Make glibc return freed memory to the system. By default, it has an arena per thread and
+    raises the threshold for large blocks up to 32 MiB, so memory grows for hours."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:  # Only glibc has it.
+        for option, value in _ALLOCATOR.items():
+            mallopt(option, value)
