@@ -226,7 +226,7 @@ def _state_of(progress: Progress) -> str:
     messages = kind_in("en", "messages", progress.expected)
     text = f"{progress.messages:,} of {progress.expected:,} {messages} ({share:.0f}%)"
     now = time.time()
-    if rate := progress.rate(now):
+    if rate := progress.recent_rate(now):
         text += f", {rate:,.0f} a second"
     if left := progress.seconds_left(now):
         text += f", about {_duration(left)} left"

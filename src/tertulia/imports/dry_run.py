@@ -158,7 +158,8 @@ class _Rehearsal:
         """Rehearse the messages, and the memberships that change between them. Raises
         SourceError."""
         context, progress = self._context, self._progress
-        progress.step, progress.resumed_at = "messages", time.time()
+        progress.step = "messages"
+        progress.resume(time.time())
         files = _NoFiles(source, context.ids)
         preparation = Preparation(context, source, files, _NoRendering())
         writer = MessageWriter(
@@ -176,7 +177,7 @@ class _Rehearsal:
                     context.report.count("messages", len(written.ids) - written.ids.count(0))
                     return []
 
-                progress.messages += len(batch.prepared)
+                progress.wrote(len(batch.prepared), time.time())
                 decision = writer.write(command, batch.prepared, progress.applied, notes, noted)
                 self._fold(decision.changes)
                 tell(progress)

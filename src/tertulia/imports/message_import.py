@@ -46,7 +46,7 @@ class MessageImport:
     async def run(self, preparation: Preparation) -> None:
         """Write all prepared messages. Raises SourceError."""
         progress = self._progress
-        progress.resumed_at, progress.resumed_messages = time.time(), progress.messages
+        progress.resume(time.time())
         known = ids_in(progress.unread_ids)
         batches = preparation.batches(progress.read_position, progress.position)
         async with aclosing(batches):
@@ -93,7 +93,7 @@ class MessageImport:
 
         def noted(written: Written) -> list[Note]:
             progress.applied = written.applied
-            progress.messages += len(piece.prepared)
+            progress.wrote(len(piece.prepared), time.time())
             progress.position = piece.position
             progress.unread_ids += runs_of(written.ids)
             progress.report.add(piece.report)

@@ -23,6 +23,8 @@ IDS_FACT: Final = "import_ids"
 CHECK_FACT: Final = "import_check"
 """The fact with the progress of a check that an owner started: the import's ID, the number of
 messages read, and the expected number."""
+RECENT_SECONDS: Final = 180.0
+"""The number of seconds whose rate the estimate assumes for the rest."""
 
 Step = Literal["founding", "accounts", "groups", "channels", "rest", "messages", "end", "done"]
 T = TypeVar("T")
@@ -54,6 +56,9 @@ class Progress(Struct, kw_only=True):
     resumed_at: float = 0
     """When it last began to write messages (UNIX seconds), and how many had been written then."""
     resumed_messages: int = 0
+    recent: list[tuple[float, int]] = []
+    """The same for moments of about the last `RECENT_SECONDS`, oldest first. The estimate uses
+    them, because the speed changes with what else the machine does."""
     request_id: int = 0
     """The import's ID if an owner started it in the browser, or 0."""
     is_canceled: bool = False
@@ -66,16 +71,37 @@ class Progress(Struct, kw_only=True):
     (`domain/accounts/erasing.py`)."""
     report: ImportReport = field(default_factory=ImportReport)
 
+    def resume(self, now: float) -> None:
+        """Note that writing messages begins."""
+        self.resumed_at, self.resumed_messages = now, self.messages
+        self.recent = [(now, self.messages)]
+
+    def wrote(self, messages: int, now: float) -> None:
+        """Count written messages."""
+        self.messages += messages
+        if not self.recent or now - self.recent[-1][0] >= RECENT_SECONDS / 12:
+            self.recent.append((now, self.messages))
+        while len(self.recent) > 2 and now - self.recent[1][0] >= RECENT_SECONDS:
+            self.recent.pop(0)
+
     def rate(self, now: float) -> float | None:
         """Return the messages written per second since `resumed_at`; None if that isn't known
         yet."""
-        done, seconds = self.messages - self.resumed_messages, now - self.resumed_at
+        return self._rate(self.resumed_at, self.resumed_messages, now)
+
+    def recent_rate(self, now: float) -> float | None:
+        """Return the messages written per second in about the last `RECENT_SECONDS`; None if that
+        isn't known yet."""
+        return self._rate(*self.recent[0], now) if self.recent else self.rate(now)
+
+    def _rate(self, since: float, before: int, now: float) -> float | None:
+        done, seconds = self.messages - before, now - since
         return done / seconds if done > 0 and seconds > 0 else None
 
     def seconds_left(self, now: float) -> float | None:
         """Return an estimate of the seconds until all messages are written; None if that isn't
         known yet."""
-        rate = self.rate(now)
+        rate = self.recent_rate(now)
         if self.step != "messages" or rate is None:
             return None
         return max(0, self.expected - self.messages) / rate
