@@ -5,8 +5,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tertulia.model.changes import MessagesDeleted
+from tertulia.model.channels import Channel
 from tertulia.service.config import Config
 from tertulia.state.state import State
 from tests.support import Listener, Organization, TestClock, new_organization, open_organization
@@ -90,6 +92,27 @@ async def test_an_inactive_archived_channel_is_shown_to_clients_that_know_archiv
 
 def test_nothing_is_due_without_channels() -> None:
     assert State().channels.activity.next(0) is None
+
+
+def test_the_time_of_a_channel_is_kept_once() -> None:
+    """An import writes messages of years into thousands of channels."""
+    channels = State().channels
+    for day in range(1000):
+        for channel_id in (1, 2):
+            channels.put(
+                Channel(
+                    id=channel_id,
+                    name=str(channel_id),
+                    created_at=0,
+                    last_message_at=day * channel_id * DAY,
+                )
+            )
+    assert len(channels.activity) == 2
+    assert channels.activity.next(999 * DAY) == (999 + 180) * DAY
+    assert channels.activity.next((999 + 180) * DAY) == (999 + 180) * DAY  # Due now.
+    channels.put(replace(channels[1], is_recently_active=False))
+    assert channels.activity.next((999 + 180) * DAY) == (1998 + 180) * DAY
+    assert len(channels.activity) == 1
 
 
 @pytest.mark.parametrize(

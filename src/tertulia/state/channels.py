@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import attrgetter
@@ -28,35 +29,54 @@ RECENTLY = 180 * 86400
 
 def is_active(channel: Channel, now: float) -> bool:
     """Whether the channel was recently created or recently had a message."""
-    return now - max(channel.created_at, channel.last_message_at or 0) < RECENTLY
+    return now < _end_of(channel)
 
 
 class ChannelActivity(Index):
-    """The times when channels' `is_recently_active` must change. They're checked after every
-    commit, so they are in a heap; outdated ones are removed when they reach the top."""
+    """The times when channels' `is_recently_active` may have to change. They're checked after every
+    commit, so they are in a heap. It keeps the earliest time of each channel: a new message only
+    makes it later, which is looked up when the time comes."""
 
     def __init__(self, channels: Table[Channel]) -> None:
         self._channels = channels
         self._times: list[tuple[float, int]] = []
+        """The heap. Times that aren't in `_earliest` are outdated."""
+        self._earliest: dict[int, float] = {}
         self.follow(channels, self._channel_changed)
 
     def _channel_changed(self, before: Channel | None, after: Channel | None) -> None:
         if after is None or (before is not None and _facts(before) == _facts(after)):
             return
-        newest = max(after.created_at, after.last_message_at or 0)
         # An inactive channel with a new message is due immediately.
-        time = newest + RECENTLY if after.is_recently_active else 0
-        heapq.heappush(self._times, (time, after.id))
+        self._put(after.id, _end_of(after) if after.is_recently_active else 0)
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    def _put(self, channel_id: int, time: float) -> None:
+        if time < self._earliest.get(channel_id, math.inf):
+            self._earliest[channel_id] = time
+            heapq.heappush(self._times, (time, channel_id))
 
     def next(self, now: float) -> float | None:
-        """Return when a channel's `is_recently_active` must change next, in UNIX seconds."""
+        """Return when a channel's `is_recently_active` may have to change next, in UNIX seconds. If
+        it's not after `now`, one has to."""
         while self._times and self._times[0][0] <= now:
             time, channel_id = self._times[0]
             channel = self._channels[channel_id]
             if channel.is_recently_active != is_active(channel, now):
                 return time
             heapq.heappop(self._times)
+            if self._earliest.get(channel_id) == time:
+                del self._earliest[channel_id]
+                if channel.is_recently_active:
+                    self._put(channel_id, _end_of(channel))
         return self._times[0][0] if self._times else None
+
+
+def _end_of(channel: Channel) -> float:
+    """Return when a channel without newer messages is no longer recently active."""
+    return max(channel.created_at, channel.last_message_at or 0) + RECENTLY
 
 
 def _facts(channel: Channel) -> tuple[int | None, bool]:
