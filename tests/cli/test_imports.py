@@ -51,7 +51,7 @@ def test_progress_is_shown_from_the_first_moment(
     export = mattermost_export.written(tmp_path / "export.zip", mattermost_export.sample())
     shown = run("import", "mattermost", *place.flags, str(export)).stderr.splitlines()
     begins = ("Extracting the export (0%)", "Reading the export (0%)", "Sorting the messages (0%)")
-    steps = ("Importing people…", "10 of 10 messages (100%), ", "Finishing…")
+    steps = ("Importing people…", "10 of 10 messages (100%)", "Finishing…")
     lines = iter(shown)
     for begin in (*begins, *steps):  # In this order.
         assert any(line.startswith(begin) for line in lines), shown

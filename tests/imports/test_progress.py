@@ -31,6 +31,17 @@ def test_the_estimate_follows_the_present_rate() -> None:
     assert progress.seconds_left(now) == 240
 
 
+def test_the_start_of_an_import_has_no_estimate() -> None:
+    """The processes for rendering start first, which would look like 96 hours left."""
+    progress = begun(500_000)
+    progress.wrote(500, 1020)
+    assert progress.seconds_left(1020) is None
+    progress.wrote(500, 1021)
+    assert progress.seconds_left(1021) is None
+    progress.wrote(19_000, 1040)
+    assert progress.seconds_left(1040) == 480_000 / (19_500 / 20)
+
+
 def test_it_keeps_a_few_moments_only() -> None:
     progress = begun()
     write(progress, 1000, 3600, 10)

@@ -25,6 +25,8 @@ CHECK_FACT: Final = "import_check"
 messages read, and the expected number."""
 RECENT_SECONDS: Final = 180.0
 """The number of seconds whose rate the estimate assumes for the rest."""
+KNOWN_SECONDS: Final = 10.0
+"""The number of seconds after which the rate is known well enough."""
 
 Step = Literal["founding", "accounts", "groups", "channels", "rest", "messages", "end", "done"]
 T = TypeVar("T")
@@ -74,7 +76,7 @@ class Progress(Struct, kw_only=True):
     def resume(self, now: float) -> None:
         """Note that writing messages begins."""
         self.resumed_at, self.resumed_messages = now, self.messages
-        self.recent = [(now, self.messages)]
+        self.recent = []  # It begins with the first messages, because processes start before.
 
     def wrote(self, messages: int, now: float) -> None:
         """Count written messages."""
@@ -92,7 +94,10 @@ class Progress(Struct, kw_only=True):
     def recent_rate(self, now: float) -> float | None:
         """Return the messages written per second in about the last `RECENT_SECONDS`; None if that
         isn't known yet."""
-        return self._rate(*self.recent[0], now) if self.recent else self.rate(now)
+        if not self.recent:
+            return self.rate(now)
+        since, before = self.recent[0]
+        return self._rate(since, before, now) if now - since >= KNOWN_SECONDS else None
 
     def _rate(self, since: float, before: int, now: float) -> float | None:
         done, seconds = self.messages - before, now - since
