@@ -1,7 +1,7 @@
-/** Checks that icons only get the properties that `fixedIcons` compiles. */
+/** Checks how `fixedIcons` compiles icons, and that they only get the properties it supports. */
 
 import { expect, it } from "vitest";
-import { PROPERTIES } from "../../icons";
+import { merged, PROPERTIES, type Node } from "../../icons";
 
 const sources = import.meta.glob<string>("../**/*.svelte", {
   query: "?raw",
@@ -36,4 +36,29 @@ it("no icon gets a property that has no effect", () => {
   }
   expect(icons).toBeGreaterThan(100);
   expect(offenders).toEqual([]);
+});
+
+it.each<[string, Node, string]>([
+  ["absolute paths", ["path", { d: "M5 12h14" }], "M5 12h14"],
+  ["relative paths", ["path", { d: "m12 19-7-7 7-7" }], "M12 19l-7-7 7-7"],
+  ["relative paths with a command", ["path", { d: "m6 6.5c1 0 2 1 2 2" }], "M6 6.5c1 0 2 1 2 2"],
+  ["lines", ["line", { x1: "4", x2: "20", y1: "9", y2: "9" }], "M4 9L20 9"],
+  ["polylines", ["polyline", { points: "22 12 16 12" }], "M22 12 16 12"],
+  [
+    "circles",
+    ["circle", { cx: "12", cy: "12", r: "10" }],
+    "M2 12a10 10 0 0 1 20 0a10 10 0 0 1 -20 0z",
+  ],
+  [
+    "rectangles",
+    ["rect", { width: "18", height: "11", x: "3", y: "11", rx: "2", ry: "2" }],
+    "M5 11h14a2 2 0 0 1 2 2v7a2 2 0 0 1 -2 2h-14a2 2 0 0 1 -2 -2v-7a2 2 0 0 1 2 -2z",
+  ],
+])("%s are part of one path", (_, shape, d) => {
+  expect(merged([shape, ["path", { d: "M1 1h1" }]])).toEqual([["path", { d: `${d}M1 1h1` }]]);
+});
+
+it("a shape with an own look stays", () => {
+  const dot: Node = ["circle", { cx: "1", cy: "1", r: ".5", fill: "currentColor" }];
+  expect(merged([dot, ["path", { d: "M1 1h1" }]])).toEqual([["path", { d: "M1 1h1" }], dot]);
 });
