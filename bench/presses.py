@@ -69,7 +69,7 @@ _PRESSES: Final = (
         f'{_TITLE} !== "Inbox" && {_ARTICLE}',
         first=("i", "j"),
     ),
-    _Press("search box", ("Control+k",), 'document.querySelector("dialog input")'),
+    _Press("search box", ("Control+k",), 'document.querySelector("dialog[open] input")'),
 )
 
 

@@ -135,6 +135,42 @@ def test_the_search_box_keeps_the_focus_while_it_covers_the_page(
     text.fill("")
 
 
+def test_the_search_box_begins_anew_each_time(sqlite_site: Site, shared_page: Open) -> None:
+    """It stays rendered while it's closed."""
+    ann = shared_page(sqlite_site.server, sqlite_site.ann)
+    page, keys = ann.page, ann.page.keyboard
+    box = page.get_by_role("combobox", name="Search or jump to")
+    option = page.get_by_role("option")
+    ann.go("narrow/channel/general/topic/first")
+    text = page.get_by_role("textbox", name="Message #general > first")
+    text.focus()
+    keys.press("Control+k")
+    keys.type("theme: d")
+    expect(option.first).to_contain_text("dark")
+    keys.press("Escape")
+    # Closed, nothing of it is found, neither by the keyboard nor by assistive technology.
+    expect(box).to_have_count(0)
+    expect(option).to_have_count(0)
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    kept = page.locator("dialog:not([open]) input")
+    expect(kept).to_be_hidden()
+    kept.evaluate("(field) => field.focus()")
+    expect(text).to_be_focused()
+    # Neither text nor mode are left, and the places are those of now.
+    ann.go("narrow/channel/general/topic/second")
+    expect(page.get_by_role("textbox", name="Message #general > second")).to_be_visible()
+    page.get_by_role("main").focus()
+    keys.press("Control+k")
+    expect(box).to_have_value("")
+    expect(option.first).to_contain_text(re.compile(r"first\s+#general"))
+    keys.press("Escape")
+    page.get_by_role("button", name="New direct message").click()
+    expect(box).to_be_focused()
+    expect(option.first).to_contain_text("Person")
+    keys.press("Escape")
+    expect(box).to_have_count(0)
+
+
 def test_options_are_chosen_with_the_keyboard(demo_server: Server, shared_page: Open) -> None:
     """In a dialog, people, groups, and channels are chosen from a list above it. Escape closes the
     list before the dialog."""

@@ -127,13 +127,26 @@ export const expandedChannels = new LocalSettingSet("channels-open");
 type SearchBoxMode = "search" | "jump" | "people";
 
 class SearchBoxState {
+  /** Null if it's closed. */
   mode = $state<SearchBoxMode | null>(null);
   /** Initial text. */
   text = $state("");
+  /** Counts the times that it begins with the initial text again. */
+  session = $state(0);
+  /** Whether it stays rendered while it's closed. */
+  kept = $state(false);
 
   open(mode: SearchBoxMode, text = ""): void {
+    if (!this.mode) this.session += 1;
     this.mode = mode;
     this.text = text;
+  }
+
+  /** Render what the next opening probably shows. */
+  prepare(): void {
+    if (this.mode) return;
+    this.session += 1;
+    this.text = "";
   }
 
   close(): void {

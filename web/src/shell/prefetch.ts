@@ -1,5 +1,6 @@
 /** Prefetches likely chunks while idle. */
 
+import { whenIdle } from "../ui/afterPaint";
 import { words } from "../words/index.svelte";
 
 /** Delay after the first view, in ms. */
@@ -42,10 +43,4 @@ export function prefetchChunks(): () => void {
 export function savesData(): boolean {
   const { connection } = navigator as { connection?: { saveData?: boolean } };
   return connection?.saveData ?? false;
-}
-
-/** Safari has no idle callbacks: use a timeout. */
-function whenIdle(run: () => void): void {
-  if ("requestIdleCallback" in window) requestIdleCallback(run);
-  else setTimeout(run, 200);
 }

@@ -1,3 +1,14 @@
+/** Call a function when nothing else is to do. Returns a function that cancels. */
+export function whenIdle(run: () => void): () => void {
+  if ("requestIdleCallback" in window) {
+    const request = requestIdleCallback(run);
+    return () => cancelIdleCallback(request);
+  }
+  // Safari has no idle callbacks.
+  const timer = setTimeout(run, 200);
+  return () => clearTimeout(timer);
+}
+
 /** Call a function once the next frame is painted. Returns a function that cancels. */
 export function afterPaint(run: () => void): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
