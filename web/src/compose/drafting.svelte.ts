@@ -3,6 +3,7 @@
 import type { ConversationKey } from "../data/conversations";
 import type { DraftContent } from "../data/drafts";
 import type { Drafts } from "../live/drafts.svelte";
+import { afterPaint } from "../ui/afterPaint";
 import type { Composition } from "./composition.svelte";
 
 /** How long after typing the box isn't updated from elsewhere, in ms. */
@@ -19,6 +20,9 @@ interface Box {
 export class Drafting {
   #id: string | null;
   #touched = 0;
+  /** Typed, but not stored yet. */
+  #pending: DraftContent | null = null;
+  #cancel = () => {};
 
   constructor(
     private readonly drafts: Drafts,
@@ -28,18 +32,29 @@ export class Drafting {
     this.#id = id;
   }
 
+  /** Store what was typed, once its paint has shown it. */
   touch(): void {
     this.#touched = Date.now();
-    this.keep();
+    this.#pending = this.box.content();
+    this.#cancel();
+    this.#cancel = afterPaint(() => this.flush());
   }
 
   keep(): void {
-    const content = this.box.content();
+    this.#pending = this.box.content();
+    this.flush();
+  }
+
+  /** Store immediately what was typed last. */
+  flush(): void {
+    const content = this.#pending;
+    this.#forget();
     if (content) this.#id = this.drafts.keep(this.#id, content);
   }
 
   /** Delete the draft: it was sent or discarded. */
   discard(): void {
+    this.#forget();
     if (this.#id !== null) this.drafts.discard(this.#id);
     this.#id = null;
   }
@@ -66,5 +81,10 @@ export class Drafting {
     const stored = this.#id === null ? undefined : this.drafts.all.get(this.#id);
     if (stored)
       this.drafts.keep(stored.localId, { ...stored, content: stored.content.replace(text, by) });
+  }
+
+  #forget(): void {
+    this.#cancel();
+    this.#pending = null;
   }
 }

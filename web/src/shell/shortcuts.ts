@@ -62,7 +62,7 @@ function hear(event: KeyboardEvent): void {
   const isForAll = name.startsWith("Control+") || name === "Escape";
   // The browser closes the popover on Escape unless the key is handled.
   if (name === "Escape" && document.querySelector("[popover]:popover-open")) return;
-  if (isBusy(event.target) || (isWriting(event.target) && !isForAll)) return;
+  if ((isWriting(event.target) && !isForAll) || isBusy(event.target)) return;
   // Enter and Space activate a focused control.
   if ((name === "Enter" || name === " ") && isControl(event.target)) return;
   for (const { handlers, scope } of [...registered]) {
