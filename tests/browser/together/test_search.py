@@ -146,7 +146,7 @@ def test_the_search_box_begins_anew_each_time(sqlite_site: Site, shared_page: Op
     text.focus()
     keys.press("Control+k")
     keys.type("theme: d")
-    expect(option.first).to_contain_text("dark")
+    expect(option.first).to_contain_text("Dark")
     keys.press("Escape")
     # Closed, nothing of it is found, neither by the keyboard nor by assistive technology.
     expect(box).to_have_count(0)
@@ -166,7 +166,7 @@ def test_the_search_box_begins_anew_each_time(sqlite_site: Site, shared_page: Op
     keys.press("Escape")
     page.get_by_role("button", name="New direct message").click()
     expect(box).to_be_focused()
-    expect(option.first).to_contain_text("Person")
+    expect(option.first).to_contain_text("Direct message")
     keys.press("Escape")
     expect(box).to_have_count(0)
 

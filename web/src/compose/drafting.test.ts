@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { DraftContent } from "../data/drafts";
 import type { Drafts } from "../live/drafts.svelte";
 import { Drafting } from "./drafting.svelte";
 
@@ -6,7 +7,7 @@ let text = "";
 const keep = vi.fn((id: string | null) => id ?? "new");
 const discard = vi.fn();
 const drafts = { keep, discard, all: new Map(), find: () => null } as unknown as Drafts;
-const draft = (content: string) => ({ type: "private", to: [5], topic: "", content }) as const;
+const draft = (content: string): DraftContent => ({ type: "private", to: [5], topic: "", content });
 const drafting = () =>
   new Drafting(drafts, null, {
     composition: () => ({ content: text }) as never,
