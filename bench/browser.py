@@ -34,10 +34,10 @@ WARM: Final = 500
 
 PAINTED = """
 addEventListener("keydown", (event) => {
-    const before = document.querySelector("main h1")?.textContent;
+    const shown = (what) => document.querySelector(`main ${what}:not([data-hidden] *)`);
+    const before = shown("h1")?.textContent;
     const look = () => {
-        const isNew = document.querySelector("main h1")?.textContent !== before;
-        if (isNew && document.querySelector("main article"))
+        if (shown("h1")?.textContent !== before && shown("article"))
             setTimeout(() => { window.painted = performance.now() - event.timeStamp; });
         else requestAnimationFrame(look);
     };
@@ -54,7 +54,7 @@ addEventListener("keydown", (event) => {
 SEEN = """
 (text) => new Promise((resolve) => {
     const look = () => {
-        const all = [...document.querySelectorAll("main article")].slice(-3);
+        const all = [...document.querySelectorAll("main article:not([data-hidden] *)")].slice(-3);
         if (all.some((one) => one.textContent.includes(text)))
             setTimeout(() => resolve(performance.timeOrigin + performance.now()));
         else requestAnimationFrame(look);

@@ -19,11 +19,13 @@ TARGET: Final = 50
 
 _WATCH: Final = """
 (ready) => {
-    const isReady = new Function("before", `return ${ready}`);
+    const isReady = new Function("before", "shown", `return ${ready}`);
+    // Other views stay in the page.
+    const shown = (what) => document.querySelector(`main ${what}:not([data-hidden] *)`);
     const before = {
-        title: document.querySelector("main h1")?.textContent.trim(),
-        selected: document.querySelector("main article.selected")?.dataset.message,
-        text: document.querySelector("main textarea")?.value,
+        title: shown("h1")?.textContent.trim(),
+        selected: shown("article.selected")?.dataset.message,
+        text: shown("textarea")?.value,
     };
     window.pressed = 0;
     const heard = (event) => {
@@ -31,7 +33,7 @@ _WATCH: Final = """
         if (event.key === "Control") return;
         removeEventListener("keydown", heard, {capture: true});
         const look = () => {
-            if (!isReady(before)) requestAnimationFrame(look);
+            if (!isReady(before, shown)) requestAnimationFrame(look);
             // A task after the frame's callbacks runs once it has been painted.
             else setTimeout(() => { window.pressed = performance.now() - event.timeStamp; });
         };
@@ -51,23 +53,27 @@ class _Press:
     """A JavaScript condition that is true once the page shows the result."""
     first: tuple[str, ...] = ()
     """Keys that are pressed before each measured press."""
+    reading: int = 0
+    """How long someone reads before the measured press, in ms. The selected conversation is loaded
+    and rendered meanwhile."""
 
 
-_ARTICLE: Final = 'document.querySelector("main article")'
-_TITLE: Final = 'document.querySelector("main h1")?.textContent.trim()'
+_ARTICLE: Final = 'shown("article")'
+_TITLE: Final = 'shown("h1")?.textContent.trim()'
 _PRESSES: Final = (
     _Press("another channel", ("D", "A"), f"{_TITLE} !== before.title && {_ARTICLE}"),
     _Press(
         "next message",
         ("k",),
-        'document.querySelector("main article.selected")?.dataset.message !== before.selected',
+        'shown("article.selected")?.dataset.message !== before.selected',
     ),
-    _Press("inbox", ("i",), f'{_TITLE} === "Inbox" && document.querySelector("main [data-row]")'),
+    _Press("inbox", ("i",), f'{_TITLE} === "Inbox" && shown("[data-row]")'),
     _Press(
         "conversation from the inbox",
         ("Enter",),
         f'{_TITLE} !== "Inbox" && {_ARTICLE}',
         first=("i", "j"),
+        reading=1000,
     ),
     _Press("search box", ("Control+k",), 'document.querySelector("dialog[open] input")'),
 )
@@ -84,6 +90,7 @@ def pressed(page: Page) -> Iterator[tuple[str, list[float]]]:
             for key in press.first:
                 page.keyboard.press(key)
                 _rest(page)
+            page.wait_for_timeout(press.reading)
             page.evaluate(f"(ready) => ({_WATCH})(ready)", press.ready)
             page.keyboard.press(press.keys[number % len(press.keys)])
             page.wait_for_function("() => window.pressed > 0", polling=POLLING)
@@ -97,11 +104,11 @@ def pressed(page: Page) -> Iterator[tuple[str, list[float]]]:
     page.keyboard.press("D")
     _rest(page)
     page.keyboard.press("r")
-    box = page.locator("main textarea").last
+    box = page.locator("main textarea:not([data-hidden] *)").last
     box.focus()
     took = []
     for number in range(ROUNDS + WARM):
-        ready = 'document.querySelector("main textarea").value !== before.text'
+        ready = 'shown("textarea").value !== before.text'
         page.evaluate(f"(ready) => ({_WATCH})(ready)", ready)
         page.keyboard.press("a")
         page.wait_for_function("() => window.pressed > 0", polling=POLLING)

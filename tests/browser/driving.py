@@ -62,6 +62,8 @@ FLAGS = [
 ]
 EXPECTED = r"Failed to load resource|blocked by Playwright"
 """Allowed console output: refusals are normal responses, but the console reports each."""
+SHOWN = ":not([data-hidden] *)"
+"""Ends CSS selectors of what may be in several views: hidden ones stay in the page."""
 PATIENCE = 120
 """Seconds that a browser has for each step, since the machine may be busy with other tests."""
 LAPTOP: ViewportSize = {"width": 1280, "height": 800}
@@ -126,11 +128,11 @@ class Window:
 
     def message(self, text: str) -> Locator:
         """The shown message with this text, once it's sent: until then it can't be selected."""
-        return self.page.locator("article[data-message]").filter(has_text=text)
+        return self.page.locator(f"article[data-message]{SHOWN}").filter(has_text=text)
 
     def pending(self, text: str) -> Locator:
         """The message with this text that hasn't been sent yet."""
-        return self.page.locator("article:not([data-message])").filter(has_text=text)
+        return self.page.locator(f"article:not([data-message]){SHOWN}").filter(has_text=text)
 
     def undo(self, said: str) -> None:
         """Press Undo in the toast with this text, since other toasts may offer to undo something
@@ -224,8 +226,8 @@ def eventually(page: Page, holds: Callable[[], bool]) -> None:
 def settled(page: Page) -> None:
     """Wait until the view is complete and idle."""
     page.wait_for_function(
-        """() => document.querySelector("main h1")
-            && !document.querySelector("main [aria-busy=true]")
+        """() => document.querySelector("main h1:not([data-hidden] *)")
+            && !document.querySelector("main [aria-busy=true]:not([data-hidden] *)")
             && document.fonts.size && document.fonts.status === "loaded"
             && document.getAnimations().every((one) => one.playState !== "running")""",
         # By default this checks on every frame, which makes the page paint without need.

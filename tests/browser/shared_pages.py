@@ -24,7 +24,9 @@ LEFT = """async (drafts) => {
         .filter(({ gone, content }) => gone === undefined && !drafts.includes(content));
     const seen = "dialog[open], :popover-open, textarea, [contenteditable=true], :root[dir=rtl]";
     const left = () => [
-        ...[...document.querySelectorAll(seen)].map((one) => `${one.localName} “${text(one)}”`),
+        ...[...document.querySelectorAll(seen)]
+            .filter((one) => !one.closest("[data-hidden]"))
+            .map((one) => `${one.localName} “${text(one)}”`),
         ...kept().map((one) => `draft “${one.content}”`),
     ];
     // What the test did last may still be going on.

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import ViewportSize, expect
 
 from tests.browser.conftest import Open
-from tests.browser.driving import LAPTOP, PHONE, Window, settled, sign_in_resident, spilled
+from tests.browser.driving import LAPTOP, PHONE, SHOWN, Window, settled, sign_in_resident, spilled
 from tests.e2e.server import Server
 
 AXE = Path(__file__).resolve().parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
@@ -207,7 +207,7 @@ def test_dialogs_are_accessible(iris: Window, demo_server: Server) -> None:
     page.get_by_role("button", name="Send", exact=True).click()
     expect(page.locator(".file").last).to_contain_text("PDF ·")
     if not is_phone:
-        page.locator("article[data-message]").last.click(button="right")
+        page.locator(f"article[data-message]{SHOWN}").last.click(button="right")
         page.get_by_role("menuitem", name="Pin for everyone").click()
         page.get_by_role("button", name="1 pinned").click()
         expect(page.get_by_role("dialog", name="Pinned messages")).to_be_visible()

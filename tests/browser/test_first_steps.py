@@ -7,7 +7,7 @@ import httpx
 from playwright.sync_api import Route, expect
 
 from tests.browser.conftest import Open
-from tests.browser.driving import PHONE, Window, settled, sign_in_resident, tap_away
+from tests.browser.driving import PHONE, SHOWN, Window, settled, sign_in_resident, tap_away
 from tests.e2e.conftest import Site
 from tests.e2e.server import Account, Server
 
@@ -192,7 +192,8 @@ def test_skipped_messages_are_marked_as_read_and_settings_apply(
     assert body.evaluate("one => one.offsetWidth") > narrow * 1.3
     ann.go("settings/preferences")
     expect(ann.page.get_by_label("People list style")).to_be_visible()
-    expect(ann.page.get_by_label("Emoji", exact=True)).to_have_count(0)
+    emoji = ann.page.get_by_label("Emoji", exact=True)
+    expect(emoji.filter(visible=True)).to_have_count(0)
 
 
 def test_a_long_press_only_opens_a_sheet(demo_server: Server, new_page: Open) -> None:
@@ -200,7 +201,7 @@ def test_a_long_press_only_opens_a_sheet(demo_server: Server, new_page: Open) ->
     sign_in_resident(phone.context, demo_server, "iris@cafe.example")
     phone.go("narrow/is/starred")
     settled(phone.page)
-    article = phone.page.locator("article[data-message]").last
+    article = phone.page.locator(f"article[data-message]{SHOWN}").last
     article.scroll_into_view_if_needed()
     box = article.locator(".body").bounding_box()
     assert box

@@ -27,3 +27,30 @@ export function provideApp(app: App): void {
 export function useApp(): App {
   return getContext<App>(KEY);
 }
+
+/** The view that a component belongs to. */
+export interface ViewState {
+  /** Whether it's shown. Others stay rendered but hidden: they must not hear keys or mark messages as
+   * read. */
+  readonly shown: boolean;
+}
+
+const VIEW = Symbol("view");
+
+export function provideView(view: ViewState): void {
+  setContext(VIEW, view);
+}
+
+/** Call during component initialization. */
+export function useView(): ViewState {
+  return getContext<ViewState | undefined>(VIEW) ?? { shown: true };
+}
+
+/** For `$derived.by`: the last value while it's held, without following what it's computed from. */
+export function heldWhile<Value>(isHeld: () => boolean, compute: () => Value): () => Value {
+  let last: { value: Value } | undefined;
+  return () => {
+    if (!last || !isHeld()) last = { value: compute() };
+    return last.value;
+  };
+}

@@ -132,7 +132,7 @@ def test_a_long_press_on_a_phone_offers_message_actions(
     phone.box.tap()
     expect(phone.page.get_by_role("navigation", name="Main views")).to_be_hidden()
     phone.page.get_by_role("button", name="Back").tap()
-    expect(phone.page.get_by_role("heading", name="Inbox")).to_be_visible()
+    expect(phone.page.get_by_role("heading", name="Inbox", exact=True)).to_be_visible()
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import { permissionToEdit } from "../data/permissions";
 import { conversationOf, type Conversation, moveTarget } from "../data/conversations";
 import type { Message } from "../data/data";
 import { narrowOf } from "../data/narrow";
+import { shownElement } from "../ui/dom";
 import { messageSource } from "../live/messages";
 import { topicOfMessage } from "../live/movedTopics";
 import { bufferTyping } from "../ui/typeAhead";
@@ -107,7 +108,7 @@ class Editing {
 
   async #resume(app: App, edit: Edit): Promise<void> {
     const { id } = edit.message;
-    const isShown = () => document.querySelector(`article[data-message="${id}"]`) !== null;
+    const isShown = () => shownElement(`article[data-message="${id}"]`) !== undefined;
     if (!isShown()) {
       // The message may have moved.
       try {

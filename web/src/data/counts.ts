@@ -60,6 +60,16 @@ export function isOpen(known: Pick<Data, "channels">, key: ConversationKey): boo
   return Boolean(channel?.subscription) && !channel?.is_archived;
 }
 
+/** How many unread messages of each conversation mention the user. */
+export function mentionCounts({ where, mentions }: Data["unread"]): Map<ConversationKey, number> {
+  const counts = new Map<ConversationKey, number>();
+  for (const id of mentions) {
+    const key = where.get(id);
+    if (key !== undefined) counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+  return counts;
+}
+
 /** All unread counts in one pass. */
 export function unreadCounts(slices: Known): UnreadCounts {
   // Read each slice once: a reactive store would be asked thousands of times.
@@ -70,11 +80,7 @@ export function unreadCounts(slices: Known): UnreadCounts {
   const directs = { ...NO_UNREAD };
   let mentions = 0;
   let followed = 0;
-  const mentioned = new Map<ConversationKey, number>();
-  for (const id of known.unread.mentions) {
-    const key = known.unread.where.get(id);
-    if (key !== undefined) mentioned.set(key, (mentioned.get(key) ?? 0) + 1);
-  }
+  const mentioned = mentionCounts(unread);
   for (const [key, ids] of known.unread.by) {
     if (!isOpen(known, key)) continue;
     const called = mentioned.get(key) ?? 0;

@@ -3,6 +3,7 @@ import { unreadCounts } from "./counts";
 import {
   EVERYTHING,
   inboxRows,
+  InboxRows,
   inOrder,
   isWanted,
   nextUnread,
@@ -151,5 +152,40 @@ describe("the rows in the page", () => {
     });
     const short = rowWindow({ ...shape, count: 3, divided: 0 }, 9000, 800);
     expect(short).toMatchObject({ start: 2, end: 3, whole: 120 });
+  });
+});
+
+describe("rows of a later call", () => {
+  type Slices = Parameters<InboxRows["of"]>[0];
+  const again = (change: (slices: Slices) => Partial<Slices>, changed = latest) => {
+    const maker = new InboxRows();
+    const before = new Map(maker.of(known, latest).map((row) => [row.key, row]));
+    const after = maker.of({ ...known, ...change(known) }, changed);
+    expect(after).toEqual(inboxRows({ ...known, ...change(known) }, changed));
+    return after.filter((row) => before.get(row.key) !== row).map((row) => row.key);
+  };
+
+  it("are the same objects if nothing changed", () => {
+    expect(again(() => ({}))).toEqual([]);
+  });
+
+  it("change with unread messages", () => {
+    const without = new Map(by).set("c7/a", []);
+    expect(again(({ unread }) => ({ unread: { ...unread, by: without } }))).toEqual(["c7/a"]);
+  });
+
+  it("change with mentions", () => {
+    const mentions = new Set([9, 1]);
+    expect(again(({ unread }) => ({ unread: { ...unread, mentions } }))).toEqual(["c7/a", "d3"]);
+  });
+
+  it("change with the latest message", () => {
+    const changed = new Map([...latest, last(20, "c7/b")]);
+    expect(again(() => ({}), changed)).toEqual(["c7/b"]);
+  });
+
+  it("change with what all depend on", () => {
+    const count = inboxRows(known, latest).length;
+    expect(again(({ channels }) => ({ channels: new Map(channels) }))).toHaveLength(count);
   });
 });

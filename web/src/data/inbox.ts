@@ -4,7 +4,7 @@ import {
   type Conversation,
   type ConversationKey,
 } from "./conversations";
-import { isFollowed, isMuted, isOpen } from "./counts";
+import { isFollowed, isMuted, isOpen, mentionCounts } from "./counts";
 import type { Data } from "./data";
 import type { Latest, RecentMessage } from "./recent";
 import { sidebarSections } from "./sidebar";
@@ -62,36 +62,84 @@ type InboxKnown = Pick<
 
 const NO_IDS: readonly number[] = [];
 
+/** What a row is made of besides the slices that all rows depend on. */
+interface MadeRow {
+  row: InboxRow;
+  ids: readonly number[];
+  previous: Latest | undefined;
+}
+
+/** A row for each conversation, unordered. Rows that didn't change since the last call are the same
+ * objects, because there may be thousands. */
+export class InboxRows {
+  #made = new Map<ConversationKey, MadeRow>();
+  #shared: readonly unknown[] = [];
+
+  of(slices: InboxKnown, latest: ReadonlyMap<ConversationKey, Latest>): InboxRow[] {
+    // Read each slice once: a reactive store would be asked thousands of times.
+    const { me, unread, channels, topicPolicies, topicNames, mutedUsers, directs } = slices;
+    const known = { me, channels, topicPolicies, mutedUsers };
+    const shared = [me, channels, topicPolicies, topicNames, mutedUsers];
+    const isSame = shared.every((slice, at) => slice === this.#shared[at]);
+    const earlier = isSame ? this.#made : new Map<ConversationKey, MadeRow>();
+    const called = mentionCounts(unread);
+    const made = new Map<ConversationKey, MadeRow>();
+    const rows: InboxRow[] = [];
+    for (const key of new Set([...unread.by.keys(), ...latest.keys(), ...directs.keys()])) {
+      const ids = unread.by.get(key) ?? NO_IDS;
+      const previous = latest.get(key);
+      const calls = called.get(key) ?? 0;
+      const newest = Math.max(previous?.last.id ?? 0, ids.at(-1) ?? 0, directs.get(key) ?? 0);
+      let one = earlier.get(key);
+      if (!one || !isMadeOf(one, ids, previous, newest, calls)) {
+        if (!isOpen(known, key)) continue;
+        const muted = isMuted(known, key);
+        const row = {
+          key,
+          conversation: conversationOf(key, topicNames),
+          unread: ids.length,
+          calls: muted ? calls : ids.length,
+          mentioned: calls > 0,
+          muted,
+          followed: isFollowed(known, key),
+          participated: previous?.mine ?? false,
+          newest,
+          last: previous?.last.id === newest ? previous.last : null,
+        };
+        one = { row, ids, previous };
+      }
+      made.set(key, one);
+      rows.push(one.row);
+    }
+    this.#made = made;
+    this.#shared = shared;
+    return rows;
+  }
+}
+
+function isMadeOf(
+  { row, ids, previous }: MadeRow,
+  idsNow: readonly number[],
+  previousNow: Latest | undefined,
+  newest: number,
+  calls: number,
+): boolean {
+  return (
+    ids === idsNow &&
+    previous?.last === previousNow?.last &&
+    previous?.mine === previousNow?.mine &&
+    row.newest === newest &&
+    row.mentioned === calls > 0 &&
+    (!row.muted || row.calls === calls)
+  );
+}
+
 /** A row for each conversation, unordered. */
 export function inboxRows(
   slices: InboxKnown,
   latest: ReadonlyMap<ConversationKey, Latest>,
 ): InboxRow[] {
-  // Read each slice once: a reactive store would be asked thousands of times.
-  const { me, unread, channels, topicPolicies, topicNames, mutedUsers, directs } = slices;
-  const known = { me, channels, topicPolicies, mutedUsers };
-  const rows: InboxRow[] = [];
-  for (const key of new Set([...unread.by.keys(), ...latest.keys(), ...directs.keys()])) {
-    if (!isOpen(known, key)) continue;
-    const ids = unread.by.get(key) ?? NO_IDS;
-    const called = ids.filter((id) => unread.mentions.has(id)).length;
-    const muted = isMuted(known, key);
-    const previous = latest.get(key);
-    const newest = Math.max(previous?.last.id ?? 0, ids.at(-1) ?? 0, directs.get(key) ?? 0);
-    rows.push({
-      key,
-      conversation: conversationOf(key, topicNames),
-      unread: ids.length,
-      calls: muted ? called : ids.length,
-      mentioned: called > 0,
-      muted,
-      followed: isFollowed(known, key),
-      participated: previous?.mine ?? false,
-      newest,
-      last: previous?.last.id === newest ? previous.last : null,
-    });
-  }
-  return rows;
+  return new InboxRows().of(slices, latest);
 }
 
 export function isWanted(row: InboxRow, filter: InboxFilter): boolean {

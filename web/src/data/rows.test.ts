@@ -66,6 +66,16 @@ describe("rows", () => {
     ]);
     expect(rowsOf([1, 2], new Map(), 0, 2, OPTIONS)).toEqual([]);
   });
+
+  it("keep the objects of rows that are the same as before", () => {
+    const known = new Map([1, 2, 3].map((id) => [id, message(id, 5, NOON)]));
+    const before = rowsOf([1, 2], known, 0, 2, OPTIONS);
+    const after = rowsOf([1, 2, 3], known, 0, 3, { ...OPTIONS, marker: 2 }, before);
+    expect(after).toHaveLength(3);
+    expect(after[0]).toBe(before[0]);
+    expect(after[1]).not.toBe(before[1]);
+    expect(after[1]?.marker).toBe(true);
+  });
 });
 
 describe("heights", () => {

@@ -31,20 +31,25 @@ export interface RowsOptions {
 /** Messages from one sender within this many seconds are grouped. */
 const GROUPING_SECONDS = 600;
 
-/** Rows for `ids[start]` up to `ids[end]` (exclusive), without unloaded messages. */
+/** Rows for `ids[start]` up to `ids[end]` (exclusive), without unloaded messages. Rows that are the
+ * same as before keep their objects, so that their components don't compute anything again. */
 export function rowsOf(
   ids: readonly number[],
   messages: ReadonlyMap<number, Message>,
   start: number,
   end: number,
   options: RowsOptions,
+  earlier: readonly Row[] = [],
 ): Row[] {
   const rows: Row[] = [];
+  const known = new Map(earlier.map((row) => [row.id, row]));
   let before = start > 0 ? messages.get(ids[start - 1] ?? 0) : undefined;
   for (let at = start; at < end; at += 1) {
     const message = messages.get(ids[at] ?? 0);
     if (!message) continue;
-    rows.push(rowOf(message, before, options));
+    const row = rowOf(message, before, options);
+    const same = known.get(row.id);
+    rows.push(same && isSame(row, same) ? same : row);
     before = message;
   }
   return rows;
@@ -73,6 +78,10 @@ function rowOf(message: Message, before: Message | undefined, options: RowsOptio
     first,
     muted,
   };
+}
+
+function isSame(row: Row, other: Row): boolean {
+  return (Object.keys(row) as (keyof Row)[]).every((name) => row[name] === other[name]);
 }
 
 const AGENT = "agent ";

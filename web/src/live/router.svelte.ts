@@ -57,9 +57,18 @@ export class Router {
 
   go(fragment: string): void {
     if (fragment === current()) return;
-    window.location.hash = fragment;
-    // The browser's event comes a frame later.
-    this.fragment = current();
+    const { href } = window.location;
+    try {
+      // To set the fragment would compute the page's layout, for an element to scroll to.
+      window.history.pushState(null, "", `#${fragment}`);
+    } catch {
+      // Safari allows this only a number of times in a row.
+      window.location.hash = fragment;
+      this.fragment = current();
+      return;
+    }
+    const urls = { oldURL: href, newURL: window.location.href };
+    window.dispatchEvent(new HashChangeEvent("hashchange", urls));
   }
 
   /** Replace the fragment without a history entry. */

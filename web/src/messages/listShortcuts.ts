@@ -6,6 +6,7 @@ import type { Message } from "../data/data";
 import { THUMBS_UP } from "../data/emoji";
 import { readMarkerOf } from "../live/markRead.svelte";
 import { registerShortcuts } from "../shell/shortcuts";
+import { shownElement } from "../ui/dom";
 import { messageActions } from "./actions.svelte";
 import { overlays } from "./overlays.svelte";
 
@@ -48,7 +49,7 @@ export function listenToKeys(app: App, listing: Listing): () => void {
     m: withCurrent((message) => mayMove(store, message, now()) && messageActions.move(message)),
     "+": withCurrent((message) => void messageActions.react(message, THUMBS_UP)),
     ":": withCurrent((message) => {
-      const row = document.querySelector(`article[data-message="${message.id}"]`);
+      const row = shownElement(`article[data-message="${message.id}"]`);
       if (row) overlays.emoji(row, (emoji) => void messageActions.react(message, emoji));
     }),
     "Control+s": withCurrent((message) => void messageActions.star(message)),
@@ -63,11 +64,11 @@ export function listenToKeys(app: App, listing: Listing): () => void {
     ),
     L: withCurrent((message) => void messageActions.copyLink(message)),
     u: withCurrent((message) => {
-      const row = document.querySelector(`article[data-message="${message.id}"]`);
+      const row = shownElement(`article[data-message="${message.id}"]`);
       if (row) overlays.user(message.sender_id, row.querySelector(".side") ?? row);
     }),
     s: withCurrent((message) => {
-      window.location.hash = messageActions.addressOf(message);
+      app.router.go(messageActions.addressOf(message).replace(/^#/, ""));
     }),
   });
 }

@@ -2,7 +2,7 @@
  * next, and what was seen. The rendered part follows the scroll position. */
 
 import { untrack } from "svelte";
-import type { App } from "../app";
+import { heldWhile, type App, type ViewState } from "../app";
 import { keyOf, type Narrow } from "../data/conversations";
 import { MAX_LENGTH, sortedIndex, type MessageList } from "../data/lists";
 import { conversationIn, fragmentOf, isOfChannel, nameOf, narrowOf } from "../data/narrow";
@@ -42,7 +42,12 @@ type Target = { id: number; how: "unread" | "near" | ScrollPosition } | "end";
 
 export class MessageWindow {
   readonly name: string;
-  readonly list: MessageList | undefined = $derived.by(() => this.app.store.lists.get(this.name));
+  readonly list: MessageList | undefined = $derived.by(
+    heldWhile(
+      () => this.held,
+      () => this.app.store.lists.get(this.name),
+    ),
+  );
   readonly ids: readonly number[] = $derived(this.list?.ids ?? []);
 
   /** The message around which messages are rendered. */
@@ -56,6 +61,8 @@ export class MessageWindow {
   /** The message at the top of the view. */
   top = $state(0);
   opening = $state(true);
+  /** Whether it's hidden and follows no changes. */
+  held = $state(false);
   error = $state("");
 
   #reach = $state({ ...FIRST_ROWS });
@@ -88,6 +95,7 @@ export class MessageWindow {
   constructor(
     private readonly app: App,
     private readonly narrow: Narrow,
+    private readonly view: ViewState,
   ) {
     this.name = nameOf(narrow);
     this.#prefetch = new Prefetch(app.store, narrow, {
@@ -96,9 +104,27 @@ export class MessageWindow {
     });
   }
 
-  /** Call when the list is rendered, and `leave` when it's removed. */
-  enter(scroller: Scroller): void {
+  /** Call when the list is rendered. */
+  mount(scroller: Scroller): void {
     this.scroller = scroller;
+    this.settle();
+  }
+
+  /** Call before the list is shown again, after `leave`. */
+  resume(near: number | undefined): void {
+    this.#left = false;
+    this.#filling?.();
+    this.#filling = undefined;
+    this.held = false;
+    this.marker = null;
+    this.opening = true;
+    this.wasFilled = false;
+    this.error = "";
+    void this.begin(near);
+  }
+
+  /** Call when the list is shown, and `leave` when it's hidden or removed. */
+  enter(): void {
     const { store } = this.app;
     store.shownLists = [...store.shownLists, this.name];
     store.visitedLists.add(this.name);
@@ -234,14 +260,26 @@ export class MessageWindow {
     const visibleId = ids[Math.min(sortedIndex(ids, id ?? 0), ids.length - 1)];
     if (visibleId === undefined) return;
     if (anchor === "newest" || id === null || isAtEnd) {
-      this.focus = ids[Math.max(0, ids.length - FIRST_ROWS.after)] ?? visibleId;
+      this.#renderAround(ids[Math.max(0, ids.length - FIRST_ROWS.after)] ?? visibleId);
       this.target = "end";
       return;
     }
     if (anchor === "first_unread") this.marker ??= visibleId;
-    this.focus = visibleId;
+    this.#renderAround(visibleId);
     this.target = { id: visibleId, how: position };
     if (light) this.#light(visibleId);
+  }
+
+  /** Render the rows around a message, unless they are. */
+  #renderAround(id: number): void {
+    const at = sortedIndex(this.ids, id);
+    const isFirst = this.start === 0 || at - FIRST_ROWS.before >= this.start;
+    const isLast = this.end >= this.ids.length || at + FIRST_ROWS.after <= this.end;
+    if (this.focus !== null && isFirst && isLast) return;
+    this.focus = id;
+    this.#reach = { ...FIRST_ROWS };
+    this.#isPainted = false;
+    this.#filling = undefined;
   }
 
   #isUnread(id: number): boolean {
@@ -361,6 +399,7 @@ export class MessageWindow {
     if (!isAll && (isEnd || Math.abs(at - this.#at) > DRIFT)) {
       this.focus = ids[Math.min(at, ids.length - 1)] ?? null;
     }
+    if (!this.view.shown) return;
     this.#fetch(at);
     this.#seenTimer ??= setTimeout(() => {
       this.#seenTimer = undefined;
@@ -373,6 +412,7 @@ export class MessageWindow {
     this.#isPainted = true;
     this.#reach.before = Math.max(ROWS.before, this.#reach.before);
     this.#reach.after = Math.max(ROWS.after, this.#reach.after);
+    if (!this.view.shown) this.#filling = afterPaint(() => (this.held = true));
   }
 
   #fetch(at: number): void {
@@ -456,10 +496,15 @@ export class MessageWindow {
 
   leave(): void {
     this.#left = true;
+    this.#navigations += 1;
+    this.held = true;
     this.#filling?.();
+    this.#filling = undefined;
     clearTimeout(this.#litTimer);
     clearTimeout(this.#seenTimer);
+    this.#seenTimer = undefined;
     clearTimeout(this.#retryTimer);
+    this.lit = null;
     const place = this.scroller?.place();
     if (place && !this.target) places.set(this.name, place);
     const { store } = this.app;

@@ -5,6 +5,7 @@ import type { App } from "../app";
 import { conversationOf } from "../data/conversations";
 import { channelNarrow, narrowOf } from "../data/narrow";
 import { toggleFollowed, toggleMuted } from "../live/actions";
+import { shownElement } from "../ui/dom";
 import { bufferTyping } from "../ui/typeAhead";
 import { layout, searchBox } from "./layout.svelte";
 import {
@@ -23,7 +24,7 @@ export function registerKeys(app: App): () => void {
   const targetConversation = () => {
     const current = currentConversation(app.router.route);
     if (current) return current;
-    const chosen = document.querySelector<HTMLElement>("article.selected[data-message]");
+    const chosen = shownElement("article.selected[data-message]");
     const message = store.data.messages.get(Number(chosen?.dataset["message"]));
     return message ? conversationOf(message.key, store.data.topicNames) : null;
   };

@@ -6,6 +6,7 @@ import { nextUnread } from "../data/inbox";
 import type { Narrow } from "../data/conversations";
 import { firstUnread, opensAtNewest } from "../data/readPosition";
 import { loadAround } from "../live/messages";
+import { keptViews } from "./keptViews.svelte";
 import { currentKey } from "./navigation";
 import { savesData } from "./prefetch";
 
@@ -61,7 +62,8 @@ export function prefetchConversations(app: App): () => void {
     const name = nameOf(narrow);
     // Once it's opened, its view loads it.
     const isWanted = () => !store.shownLists.includes(name);
-    if (!isWanted() || store.data.lists.get(name)?.stale === false) return;
+    if (!isWanted()) return;
+    if (store.data.lists.get(name)?.stale === false) return prepare(narrow);
     if (!connection.online || connection.updating) return;
     isLoading = true;
     nextAt = performance.now() + INTERVAL;
@@ -69,11 +71,17 @@ export function prefetchConversations(app: App): () => void {
     const start = opensAtNewest(narrow) ? "newest" : firstUnread(narrow, undefined, unread);
     try {
       await loadAround(store, narrow, start ?? "first_unread", isWanted);
+      if (isWanted()) prepare(narrow);
     } catch {
       // It's loaded when it's opened, which shows the error.
     } finally {
       isLoading = false;
     }
+  }
+
+  /** Render it, too: on a slow processor, that takes longer than to load it. */
+  function prepare(narrow: Narrow): void {
+    if (!document.hidden) keptViews.prepare(narrow);
   }
 
   const navigated = () => loadNextUnread(READING);

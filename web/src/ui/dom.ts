@@ -60,7 +60,7 @@ export function followKeyboard(): () => void {
  * the main view, through `--above`, `--from`, and `--to`. Returns a function that stops. */
 export function positionAboveFoot(node: HTMLElement): () => void {
   const measure = () => {
-    const feet = [...document.querySelectorAll("[data-foot]")]
+    const feet = [...document.querySelectorAll("[data-foot]:not([data-hidden] *)")]
       .map((foot) => foot.getBoundingClientRect())
       .filter((box) => box.height > 0);
     const top = Math.min(window.innerHeight, ...feet.map((box) => box.top));
@@ -75,7 +75,7 @@ export function positionAboveFoot(node: HTMLElement): () => void {
   let observed: Element[] = [];
   // A bottom element may be replaced by another, such as a button by the compose box.
   const watch = () => {
-    const found = [...document.querySelectorAll("[data-foot], #main")];
+    const found = [...document.querySelectorAll("[data-foot]:not([data-hidden] *), #main")];
     if (found.length !== observed.length || found.some((one, at) => one !== observed[at])) {
       observed = found;
       sizes.disconnect();
@@ -94,6 +94,12 @@ export function positionAboveFoot(node: HTMLElement): () => void {
     sizes.disconnect();
     window.removeEventListener("hashchange", later);
   };
+}
+
+/** The first element that isn't in a hidden view. */
+export function shownElement(selector: string): HTMLElement | undefined {
+  const found = document.querySelectorAll<HTMLElement>(selector);
+  return [...found].find((element) => !element.closest("[data-hidden]"));
 }
 
 /** Marks the field of a dialog to focus first. */

@@ -1,0 +1,180 @@
+"""Views that stay rendered while another one is shown, and must not act then."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import zulip
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Open
+from tests.browser.driving import SHOWN, Window, eventually
+from tests.e2e.conftest import Site
+from tests.e2e.people import client_of, ok
+
+
+@pytest.fixture
+def ben(sqlite_site: Site) -> Iterator[zulip.Client]:
+    with client_of(sqlite_site.ben, sqlite_site.server) as client:
+        yield client
+
+
+def say(client: zulip.Client, topic: str, content: str) -> int:
+    about = {"type": "stream", "to": "general", "topic": topic, "content": content}
+    sent: dict[str, Any] = ok(client.send_message(about))
+    return int(sent["id"])
+
+
+def go(window: Window, topic: str, text: str) -> None:
+    """Open a topic without loading the page again."""
+    window.page.evaluate("(hash) => { location.hash = hash; }", place(topic))
+    expect(window.message(text)).to_be_visible()
+
+
+def place(topic: str) -> str:
+    return f"narrow/channel/general/topic/{topic}"
+
+
+def mark(page: Page, selector: str) -> Callable[[], bool]:
+    """Mark an element. Returns a function that tells whether it's the one in the shown view."""
+    handle = page.locator(f"{selector}{SHOWN}").first.element_handle()
+    return lambda: bool(
+        page.evaluate(
+            "([one, selector]) => one === document.querySelector(selector)",
+            [handle, f"{selector}{SHOWN}"],
+        )
+    )
+
+
+def read(client: zulip.Client, message_id: int) -> bool:
+    """Whether anyone has read it, as its sender can see."""
+    found = ok(client.call_endpoint(url=f"messages/{message_id}/read_receipts", method="GET"))
+    return bool(found["user_ids"])
+
+
+def test_views_are_the_same_elements_when_they_are_shown_again(
+    sqlite_site: Site, shared_page: Open, ben: zulip.Client
+) -> None:
+    with client_of(sqlite_site.ann, sqlite_site.server) as client:
+        say(client, "kept two", "First of two.")
+        say(client, "kept one", "First of one.")
+    ann = shared_page(sqlite_site.server, sqlite_site.ann)
+    ann.go("inbox")
+    is_same_row = mark(ann.page, "[data-row]")
+    go(ann, "kept one", "First of one.")
+    is_same_message = mark(ann.page, "article[data-message]")
+    go(ann, "kept two", "First of two.")
+    assert not is_same_message()
+    go(ann, "kept one", "First of one.")
+    assert is_same_message()
+    ann.page.keyboard.press("i")
+    ann.page.locator(f"[data-row]{SHOWN}").first.wait_for()
+    expect(ann.page.get_by_role("article")).to_have_count(0)
+    assert is_same_row()
+
+
+def test_a_hidden_view_reads_nothing_and_hears_no_keys(
+    sqlite_site: Site, shared_page: Open, ben: zulip.Client
+) -> None:
+    say(ben, "hidden", "Shown at first.")
+    say(ben, "open", "Another topic.")
+    ann = shared_page(sqlite_site.server, sqlite_site.ann)
+    ann.go(place("hidden"))
+    expect(ann.message("Shown at first.")).to_be_visible()
+    go(ann, "open", "Another topic.")
+    later = say(ben, "hidden", "Sent while it's hidden.")
+    here = say(ben, "open", "Sent while it's shown.")
+    expect(ann.message("Sent while it's shown.")).to_be_visible()
+    eventually(ann.page, lambda: read(ben, here))
+    assert not read(ben, later)
+    ann.page.keyboard.press("k")
+    expect(ann.page.locator("article.selected")).to_have_count(1)
+    expect(ann.page.locator(f"article.selected{SHOWN}")).to_have_count(1)
+    # Shown again, it has what came, and begins there.
+    go(ann, "hidden", "Sent while it's hidden.")
+    expect(
+        ann.page.get_by_role("region", name="Messages").get_by_text("New from here")
+    ).to_be_visible()
+    eventually(ann.page, lambda: read(ben, later))
+    expect(ann.page.locator("article.selected")).to_have_count(0)
+
+
+def test_what_is_written_waits_in_its_box(
+    sqlite_site: Site, shared_page: Open, ben: zulip.Client
+) -> None:
+    say(ben, "writing", "What do you think?")
+    say(ben, "elsewhere", "Something else.")
+    ann = shared_page(sqlite_site.server, sqlite_site.ann)
+    ann.go(place("writing"))
+    ann.box.fill("I think that")
+    go(ann, "elsewhere", "Something else.")
+    expect(ann.box).to_have_value("")
+    ann.say("About something else.")
+    expect(ann.message("About something else.")).to_be_visible()
+    # The topic moves as a whole: its box goes with it.
+    found = ok(
+        ben.get_messages(
+            {
+                "anchor": "newest",
+                "num_before": 1,
+                "num_after": 0,
+                "narrow": [["channel", "general"], ["topic", "writing"]],
+            }
+        )
+    )
+    message_id = found["messages"][0]["id"]
+    moved = {"message_id": message_id, "topic": "thinking", "propagate_mode": "change_all"}
+    ok(ben.update_message({**moved, "send_notification_to_new_thread": False}))
+    go(ann, "thinking", "What do you think?")
+    expect(ann.box).to_have_value("I think that")
+    ann.box.press("Control+Enter")
+    expect(ann.message("I think that")).to_be_visible()
+
+
+def test_an_edit_is_open_in_one_view(
+    sqlite_site: Site, shared_page: Open, ben: zulip.Client
+) -> None:
+    ann = shared_page(sqlite_site.server, sqlite_site.ann)
+    with client_of(sqlite_site.ann, sqlite_site.server) as client:
+        say(client, "edited", "A word to change.")
+    ann.go("feed")
+    expect(ann.message("A word to change.")).to_be_visible()
+    go(ann, "edited", "A word to change.")
+    ann.page.keyboard.press("k")
+    ann.page.keyboard.press("e")
+    box = ann.page.get_by_role("textbox", name="Edit message")
+    expect(box).to_be_focused()
+    expect(ann.page.locator("article textarea")).to_have_count(1)
+    ann.page.keyboard.press("Escape")
+    expect(ann.page.locator("article textarea")).to_have_count(0)
+
+
+def test_a_channel_that_is_gone_is_gone_from_the_page(
+    sqlite_site: Site, shared_page: Open, ben: zulip.Client
+) -> None:
+    ok(
+        ben.call_endpoint(
+            url="channels/create",
+            method="POST",
+            request={
+                "name": "closing",
+                "subscribers": [sqlite_site.ann.user_id, sqlite_site.ben.user_id],
+                "invite_only": True,
+            },
+        )
+    )
+    channel_id = ok(ben.get_stream_id("closing"))["stream_id"]
+    ok(
+        ben.send_message(
+            {"type": "stream", "to": "closing", "topic": "x", "content": "Private word."}
+        )
+    )
+    ann = shared_page(sqlite_site.server, sqlite_site.ann)
+    ann.go(f"narrow/channel/{channel_id}/topic/x")
+    expect(ann.message("Private word.")).to_be_visible()
+    ann.page.keyboard.press("i")
+    kept = ann.page.locator("article").filter(has_text="Private word.")
+    expect(kept).to_have_count(1)
+    expect(kept).to_be_hidden()
+    ok(ben.remove_subscriptions(["closing"], principals=[sqlite_site.ann.email]))
+    expect(kept).to_have_count(0)
