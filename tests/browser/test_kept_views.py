@@ -60,7 +60,7 @@ def test_views_are_the_same_elements_when_they_are_shown_again(
         say(client, "kept one", "First of one.")
     ann = shared_page(sqlite_site.server, sqlite_site.ann)
     ann.go("inbox")
-    is_same_row = mark(ann.page, "[data-row]")
+    is_same_row = mark(ann.page, '[data-row$="/kept one"]')
     go(ann, "kept one", "First of one.")
     is_same_message = mark(ann.page, "article[data-message]")
     go(ann, "kept two", "First of two.")
@@ -178,3 +178,21 @@ def test_a_channel_that_is_gone_is_gone_from_the_page(
     expect(kept).to_be_hidden()
     ok(ben.remove_subscriptions(["closing"], principals=[sqlite_site.ann.email]))
     expect(kept).to_have_count(0)
+
+
+def test_each_view_that_is_opened_quickly_is_in_the_history(
+    sqlite_site: Site, shared_page: Open
+) -> None:
+    ann = shared_page(sqlite_site.server, sqlite_site.ann)
+    ann.go("drafts")
+    expect(ann.page.get_by_role("heading", name="Drafts")).to_be_visible()
+    ann.page.evaluate(
+        """() => {
+            const press = (key) => document.body.dispatchEvent(
+                new KeyboardEvent("keydown", {key, bubbles: true}));
+            for (const key of ["l", "i", "v"]) press(key);
+        }"""
+    )
+    for hash in ["feed", "inbox", "later", "drafts"]:
+        ann.page.wait_for_function("(hash) => location.hash === `#${hash}`", arg=hash)
+        ann.page.go_back()

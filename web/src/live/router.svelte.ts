@@ -3,6 +3,7 @@
 import { untrack } from "svelte";
 import { channelIn, fragmentOf, placeIn, type Place } from "../data/narrow";
 import { type Narrow } from "../data/conversations";
+import { afterPaint } from "../ui/afterPaint";
 import type { Store } from "./store.svelte";
 
 export type Route =
@@ -34,9 +35,12 @@ export class Router {
     return untrack(() => this.read(fragment));
   });
 
+  /** The fragment of a view that's shown, but isn't in the history yet. */
+  #pending: string | null = null;
+
   constructor(private readonly store: Store) {
     this.fragment = current();
-    window.addEventListener("hashchange", () => (this.fragment = current()));
+    window.addEventListener("hashchange", () => (this.fragment = this.#current));
     window.addEventListener("click", (event) => this.#clicked(event));
   }
 
@@ -56,30 +60,45 @@ export class Router {
   }
 
   go(fragment: string): void {
-    if (fragment === current()) return;
-    const { href } = window.location;
-    try {
-      // To set the fragment would compute the page's layout, for an element to scroll to.
-      window.history.pushState(null, "", `#${fragment}`);
-    } catch {
-      // Safari allows this only a number of times in a row.
-      window.location.hash = fragment;
-      this.fragment = current();
-      return;
-    }
-    const urls = { oldURL: href, newURL: window.location.href };
-    window.dispatchEvent(new HashChangeEvent("hashchange", urls));
+    if (fragment === this.#current) return;
+    this.#push();
+    this.#pending = fragment;
+    this.fragment = fragment;
+    // The browser takes longer for this than the client for showing a view.
+    afterPaint(() => this.#push());
   }
 
   /** Replace the fragment without a history entry. */
   replace(fragment: string): void {
-    window.history.replaceState(window.history.state, "", `#${fragment}`);
+    if (this.#pending === null)
+      window.history.replaceState(window.history.state, "", `#${fragment}`);
+    else this.#pending = fragment;
     this.fragment = fragment;
+  }
+
+  get #current(): string {
+    return this.#pending ?? current();
+  }
+
+  /** Add the pending view to the history. */
+  #push(): void {
+    if (this.#pending === null) return;
+    const { href } = window.location;
+    try {
+      // Unlike a new fragment, it computes no layout for an element to scroll to.
+      window.history.pushState(null, "", `#${this.#pending}`);
+    } catch {
+      // Safari allows this only a number of times in a row.
+      window.location.hash = this.#pending;
+    }
+    this.#pending = null;
+    const urls = { oldURL: href, newURL: window.location.href };
+    window.dispatchEvent(new HashChangeEvent("hashchange", urls));
   }
 
   toNarrow(narrow: Narrow, near?: number): void {
     const fragment = fragmentOf(narrow, this.store.data, near);
-    if (near !== undefined && fragment === current()) this.asked += 1;
+    if (near !== undefined && fragment === this.#current) this.asked += 1;
     this.go(fragment);
   }
 

@@ -67,9 +67,10 @@ export class KeptViews {
     if (dropped.length) this.#drop((view) => dropped.includes(view));
   }
 
-  /** Drop those whose route leads nowhere any more. */
-  check(read: (route: KeptRoute) => boolean): void {
-    if (!this.all.every(({ route }) => read(route))) this.#drop(({ route }) => !read(route));
+  /** Drop hidden views that the user may no longer read. */
+  check(mayRead: (view: KeptView) => boolean): void {
+    const isLost = (view: KeptView) => view !== this.shown && !mayRead(view);
+    if (this.all.some(isLost)) this.#drop(isLost);
   }
 
   /** A topic that moves as a whole keeps its view, and what's being written in it. `channels`: those
