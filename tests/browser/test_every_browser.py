@@ -7,12 +7,13 @@ import httpx
 import pytest
 from playwright.sync_api import Playwright
 
+from tests.browser.driving import SHOWN
 from tests.browser.screens import BROWSERS, Screen, missing, screen
 from tests.e2e.conftest import Site
 from tests.e2e.server import PASSWORD
 
-ARTICLE = "main article"
-BOX = "main [aria-label^='Message ']"
+ARTICLE = f"main article{SHOWN}"
+BOX = f"main [aria-label^='Message ']{SHOWN}"
 """The conversation's text box."""
 
 
@@ -76,7 +77,8 @@ def test_reading_writing_and_searching(ann: Screen, sqlite_site: Site) -> None:
     ann.find("main mark, main .highlight", "spelt")
 
 
-WRITTEN = """() => document.querySelector("main textarea[aria-label^='Message ']").value"""
+WRITTEN = """() => document.querySelector(
+    "main textarea[aria-label^='Message ']:not([data-hidden] *)").value"""
 """The text in the conversation's text box."""
 CONVERTING = """
 (event) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {

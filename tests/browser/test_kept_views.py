@@ -185,7 +185,7 @@ def test_each_view_that_is_opened_quickly_is_in_the_history(
 ) -> None:
     ann = shared_page(sqlite_site.server, sqlite_site.ann)
     ann.go("drafts")
-    expect(ann.page.get_by_role("heading", name="Drafts")).to_be_visible()
+    expect(ann.page.get_by_role("heading", name="Drafts", exact=True)).to_be_visible()
     ann.page.evaluate(
         """() => {
             const press = (key) => document.body.dispatchEvent(

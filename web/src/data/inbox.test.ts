@@ -176,7 +176,7 @@ describe("rows of a later call", () => {
 
   it("change with mentions", () => {
     const mentions = new Set([9, 1]);
-    expect(again(({ unread }) => ({ unread: { ...unread, mentions } }))).toEqual(["c7/a", "d3"]);
+    expect(again(({ unread }) => ({ unread: { ...unread, mentions } }))).toEqual(["d3", "c7/a"]);
   });
 
   it("change with the latest message", () => {

@@ -62,79 +62,109 @@ type InboxKnown = Pick<
 
 const NO_IDS: readonly number[] = [];
 
-/** What a row is made of besides the slices that all rows depend on. */
-interface MadeRow {
-  row: InboxRow;
-  ids: readonly number[];
-  previous: Latest | undefined;
+/** What rows are made of. */
+interface Made {
+  slices: Omit<InboxKnown, "settings">;
+  latest: ReadonlyMap<ConversationKey, Latest>;
+  mentions: ReadonlyMap<ConversationKey, number>;
 }
 
-/** A row for each conversation, unordered. Rows that didn't change since the last call are the same
- * objects, because there may be thousands. */
+/** A row for each conversation, the newest first. Later calls make only rows that changed, since
+ * there may be thousands. */
 export class InboxRows {
-  #made = new Map<ConversationKey, MadeRow>();
-  #shared: readonly unknown[] = [];
+  #before: Made | undefined;
+  #byKey = new Map<ConversationKey, InboxRow>();
+  #rows: InboxRow[] = [];
 
-  of(slices: InboxKnown, latest: ReadonlyMap<ConversationKey, Latest>): InboxRow[] {
+  of(known: InboxKnown, latest: ReadonlyMap<ConversationKey, Latest>): InboxRow[] {
     // Read each slice once: a reactive store would be asked thousands of times.
-    const { me, unread, channels, topicPolicies, topicNames, mutedUsers, directs } = slices;
-    const known = { me, channels, topicPolicies, mutedUsers };
-    const shared = [me, channels, topicPolicies, topicNames, mutedUsers];
-    const isSame = shared.every((slice, at) => slice === this.#shared[at]);
-    const earlier = isSame ? this.#made : new Map<ConversationKey, MadeRow>();
-    const called = mentionCounts(unread);
-    const made = new Map<ConversationKey, MadeRow>();
-    const rows: InboxRow[] = [];
-    for (const key of new Set([...unread.by.keys(), ...latest.keys(), ...directs.keys()])) {
-      const ids = unread.by.get(key) ?? NO_IDS;
-      const previous = latest.get(key);
-      const calls = called.get(key) ?? 0;
-      const newest = Math.max(previous?.last.id ?? 0, ids.at(-1) ?? 0, directs.get(key) ?? 0);
-      let one = earlier.get(key);
-      if (!one || !isMadeOf(one, ids, previous, newest, calls)) {
-        if (!isOpen(known, key)) continue;
-        const muted = isMuted(known, key);
-        const row = {
-          key,
-          conversation: conversationOf(key, topicNames),
-          unread: ids.length,
-          calls: muted ? calls : ids.length,
-          mentioned: calls > 0,
-          muted,
-          followed: isFollowed(known, key),
-          participated: previous?.mine ?? false,
-          newest,
-          last: previous?.last.id === newest ? previous.last : null,
-        };
-        one = { row, ids, previous };
-      }
-      made.set(key, one);
-      rows.push(one.row);
+    const { me, unread, channels, topicPolicies, topicNames, mutedUsers, directs } = known;
+    const slices = { me, unread, channels, topicPolicies, topicNames, mutedUsers, directs };
+    const now = { slices, latest, mentions: mentionCounts(unread) };
+    const gone = new Set<InboxRow>();
+    const made: InboxRow[] = [];
+    for (const key of changedRows(this.#before, now)) {
+      const previous = this.#byKey.get(key);
+      if (previous) gone.add(previous);
+      const row = rowOf(key, now);
+      if (row) {
+        this.#byKey.set(key, row);
+        made.push(row);
+      } else this.#byKey.delete(key);
     }
-    this.#made = made;
-    this.#shared = shared;
-    return rows;
+    this.#before = now;
+    if (gone.size || made.length) {
+      const kept = gone.size ? this.#rows.filter((row) => !gone.has(row)) : this.#rows;
+      this.#rows = [...kept, ...made].sort(byNewest);
+    }
+    return this.#rows;
   }
 }
 
-function isMadeOf(
-  { row, ids, previous }: MadeRow,
-  idsNow: readonly number[],
-  previousNow: Latest | undefined,
-  newest: number,
-  calls: number,
-): boolean {
-  return (
-    ids === idsNow &&
-    previous?.last === previousNow?.last &&
-    previous?.mine === previousNow?.mine &&
-    row.newest === newest &&
-    row.mentioned === calls > 0 &&
-    (!row.muted || row.calls === calls)
-  );
+const byNewest = (a: InboxRow, b: InboxRow) => b.newest - a.newest;
+
+/** The conversations whose rows may have changed. */
+function changedRows(before: Made | undefined, now: Made): Set<ConversationKey> {
+  const { slices, latest, mentions } = now;
+  const { me, channels, topicPolicies, topicNames, mutedUsers } = slices;
+  const shared = { me, channels, topicPolicies, topicNames, mutedUsers };
+  const names = Object.keys(shared) as (keyof typeof shared)[];
+  if (!before || names.some((name) => before.slices[name] !== slices[name])) {
+    const maps = before ? [before, now] : [now];
+    return new Set(
+      maps.flatMap(({ slices, latest }) => [
+        ...slices.unread.by.keys(),
+        ...latest.keys(),
+        ...slices.directs.keys(),
+      ]),
+    );
+  }
+  return new Set([
+    ...changedKeys(before.slices.unread.by, slices.unread.by),
+    ...changedKeys(before.mentions, mentions),
+    ...changedKeys(before.slices.directs, slices.directs),
+    ...changedKeys(
+      before.latest,
+      latest,
+      (one, other) => one?.last === other?.last && one?.mine === other?.mine,
+    ),
+  ]);
 }
 
-/** A row for each conversation, unordered. */
+function* changedKeys<Value>(
+  before: ReadonlyMap<ConversationKey, Value>,
+  now: ReadonlyMap<ConversationKey, Value>,
+  isSame = (one: Value | undefined, other: Value | undefined) => one === other,
+): Generator<ConversationKey> {
+  if (before === now) return;
+  for (const [key, value] of now) if (!isSame(before.get(key), value)) yield key;
+  for (const key of before.keys()) if (!now.has(key)) yield key;
+}
+
+function rowOf(key: ConversationKey, { slices, latest, mentions }: Made): InboxRow | null {
+  const { unread, topicNames, directs } = slices;
+  const previous = latest.get(key);
+  const ids = unread.by.get(key) ?? NO_IDS;
+  if (!previous && !unread.by.has(key) && !directs.has(key)) return null;
+  if (!isOpen(slices, key)) return null;
+  const called = mentions.get(key) ?? 0;
+  const muted = isMuted(slices, key);
+  const newest = Math.max(previous?.last.id ?? 0, ids.at(-1) ?? 0, directs.get(key) ?? 0);
+  return {
+    key,
+    conversation: conversationOf(key, topicNames),
+    unread: ids.length,
+    calls: muted ? called : ids.length,
+    mentioned: called > 0,
+    muted,
+    followed: isFollowed(slices, key),
+    participated: previous?.mine ?? false,
+    newest,
+    last: previous?.last.id === newest ? previous.last : null,
+  };
+}
+
+/** A row for each conversation, the newest first. */
 export function inboxRows(
   slices: InboxKnown,
   latest: ReadonlyMap<ConversationKey, Latest>,
@@ -150,14 +180,16 @@ export function isWanted(row: InboxRow, filter: InboxFilter): boolean {
   return !filter.participated || row.participated;
 }
 
-/** Rows in order, and how many come before the first without unread messages. */
+/** Rows in order, and how many come before the first without unread messages. Rows that come the
+ * newest first take little time. */
 export function inOrder(
   rows: readonly InboxRow[],
   order: InboxOrder,
 ): { rows: InboxRow[]; fresh: number } {
-  const isFresh = (row: InboxRow) => Number(order === "unread" && row.unread > 0);
-  const sorted = [...rows].sort((a, b) => isFresh(b) - isFresh(a) || b.newest - a.newest);
-  return { rows: sorted, fresh: sorted.filter(isFresh).length };
+  const isFresh = (row: InboxRow) => order === "unread" && row.unread > 0;
+  const fresh = rows.filter(isFresh).sort(byNewest);
+  const rest = rows.filter((row) => !isFresh(row)).sort(byNewest);
+  return { rows: [...fresh, ...rest], fresh: fresh.length };
 }
 
 type NextKnown = InboxKnown & Pick<Data, "folders">;
