@@ -126,7 +126,11 @@ def opened(place: Path, count: Callable[[int], None] = lambda _: None) -> Binary
     """Open a file of a dump. `count` is called with the number of bytes of each piece that is read
     from the disk."""
     file = io.BufferedReader(_CountedFile(place, count), _PIECE)
-    return cast(BinaryIO, gzip.open(file)) if place.suffix == ".gz" else file
+    if place.suffix != ".gz":
+        return file
+    packed: Any = gzip.GzipFile(fileobj=file)
+    packed.myfileobj = file  # Closing `packed` closes the file, too.
+    return cast(BinaryIO, packed)
 
 
 def _read(
