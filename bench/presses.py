@@ -55,7 +55,7 @@ class _Press:
     """Keys that are pressed before each measured press."""
     reading: int = 0
     """How long someone reads before the measured press, in ms. The selected conversation is loaded
-    and rendered meanwhile."""
+    and rendered in the meantime."""
 
 
 _ARTICLE: Final = 'shown("article")'

@@ -108,6 +108,7 @@ def test_what_is_written_waits_in_its_box(
     ann = shared_page(sqlite_site.server, sqlite_site.ann)
     ann.go(place("writing"))
     ann.box.fill("I think that")
+    is_same_box = mark(ann.page, "main textarea")
     go(ann, "elsewhere", "Something else.")
     expect(ann.box).to_have_value("")
     ann.say("About something else.")
@@ -126,8 +127,11 @@ def test_what_is_written_waits_in_its_box(
     message_id = found["messages"][0]["id"]
     moved = {"message_id": message_id, "topic": "thinking", "propagate_mode": "change_all"}
     ok(ben.update_message({**moved, "send_notification_to_new_thread": False}))
+    hidden = ann.page.locator("[data-hidden] textarea[aria-label$=thinking]")
+    expect(hidden).to_have_count(1)
     go(ann, "thinking", "What do you think?")
     expect(ann.box).to_have_value("I think that")
+    assert is_same_box()
     ann.box.press("Control+Enter")
     expect(ann.message("I think that")).to_be_visible()
 
@@ -194,6 +198,63 @@ def test_each_view_that_is_opened_quickly_is_in_the_history(
             for (const key of ["l", "i", "v"]) press(key);
         }"""
     )
-    for hash in ["feed", "inbox", "later", "drafts"]:
+    for hash in ["feed", "inbox", "later"]:
         ann.page.wait_for_function("(hash) => location.hash === `#${hash}`", arg=hash)
         ann.page.go_back()
+    ann.page.wait_for_function("location.hash === '#drafts'")
+
+
+def test_a_hidden_inbox_leaves_keys_to_other_views(
+    sqlite_site: Site, shared_page: Open, ben: zulip.Client
+) -> None:
+    left = say(ben, "left unread", "Nobody reads this.")
+    say(ben, "opened", "Somebody reads this.")
+    ann = shared_page(sqlite_site.server, sqlite_site.ann)
+    page = ann.page
+    ann.go("inbox")
+    page.locator('[data-row$="/left unread"]').focus()
+    page.keyboard.press("x")
+    expect(page.get_by_role("toolbar", name="Selected conversations")).to_be_visible()
+    # The selection waits in the inbox.
+    go(ann, "opened", "Somebody reads this.")
+    page.locator("#main").focus()
+    page.keyboard.press("m")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("toolbar", name="Selected conversations")).to_be_visible()
+    assert not read(ben, left)
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("toolbar", name="Selected conversations")).to_have_count(0)
+    page.evaluate("() => { location.hash = 'settings/preferences'; }")
+    expect(page.get_by_role("heading", name="Preferences")).to_be_visible()
+    page.locator("#main").focus()
+    assert page.evaluate(
+        """() => document.activeElement.dispatchEvent(
+            new KeyboardEvent("keydown", {key: "ArrowDown", bubbles: true, cancelable: true}))"""
+    ), "the key was handled"
+
+
+def test_what_opens_during_a_navigation_stays_open(sqlite_site: Site, shared_page: Open) -> None:
+    ann = shared_page(sqlite_site.server, sqlite_site.ann)
+    ann.go("drafts")
+    expect(ann.page.get_by_role("heading", name="Drafts", exact=True)).to_be_visible()
+    # Once before, so that it opens at once.
+    ann.page.keyboard.press("Control+k")
+    box = ann.page.get_by_role("combobox", name="Search or jump to")
+    expect(box).to_be_focused()
+    ann.page.keyboard.press("Escape")
+    expect(box).to_be_hidden()
+    ann.page.evaluate(
+        """async () => {
+            const press = (key, more) => document.body.dispatchEvent(
+                new KeyboardEvent("keydown", {key, bubbles: true, ...more}));
+            press("l");
+            await Promise.resolve();
+            press("k", {ctrlKey: true});
+            await new Promise((done) => setTimeout(done, 500));
+        }"""
+    )
+    expect(
+        ann.page.get_by_role("heading", name="Later", exact=True, include_hidden=True)
+    ).to_be_visible()
+    expect(box).to_be_focused()
+    ann.page.keyboard.press("Escape")

@@ -135,7 +135,7 @@ def test_the_search_box_keeps_the_focus_while_it_covers_the_page(
     text.fill("")
 
 
-def test_the_search_box_begins_anew_each_time(sqlite_site: Site, shared_page: Open) -> None:
+def test_the_search_box_starts_empty_each_time(sqlite_site: Site, shared_page: Open) -> None:
     """It stays rendered while it's closed."""
     ann = shared_page(sqlite_site.server, sqlite_site.ann)
     page, keys = ann.page, ann.page.keyboard

@@ -314,6 +314,12 @@ function retype(field: Field, text: string): void {
     field.put(from, to, insertText);
     return;
   }
+  // Commands go to the element with the focus, which a hidden field can't take.
+  const area = field as HTMLTextAreaElement;
+  if (document.activeElement !== area) {
+    area.value = text;
+    return;
+  }
   field.setSelectionRange(from, to);
   try {
     if (!insertText) document.execCommand("delete");
@@ -321,7 +327,7 @@ function retype(field: Field, text: string): void {
   } catch {
     // Fall through to setting the value.
   }
-  if (field.value !== text) (field as HTMLTextAreaElement).value = text;
+  if (area.value !== text) area.value = text;
 }
 
 /** Insert many lines as one edit if possible: Chromium inserts plain text line by line with a

@@ -45,7 +45,7 @@ export class Drafting {
     this.flush();
   }
 
-  /** Store immediately what was typed last. */
+  /** Store the last typed text immediately. */
   flush(): void {
     const content = this.#pending;
     this.#forget();

@@ -62,8 +62,8 @@ type InboxKnown = Pick<
 
 const NO_IDS: readonly number[] = [];
 
-/** What rows are made of. */
-interface Made {
+/** The data that rows are computed from. */
+interface RowInputs {
   slices: Omit<InboxKnown, "settings">;
   latest: ReadonlyMap<ConversationKey, Latest>;
   mentions: ReadonlyMap<ConversationKey, number>;
@@ -72,7 +72,7 @@ interface Made {
 /** A row for each conversation, the newest first. Later calls make only rows that changed, since
  * there may be thousands. */
 export class InboxRows {
-  #before: Made | undefined;
+  #before: RowInputs | undefined;
   #byKey = new Map<ConversationKey, InboxRow>();
   #rows: InboxRow[] = [];
 
@@ -104,7 +104,7 @@ export class InboxRows {
 const byNewest = (a: InboxRow, b: InboxRow) => b.newest - a.newest;
 
 /** The conversations whose rows may have changed. */
-function changedRows(before: Made | undefined, now: Made): Set<ConversationKey> {
+function changedRows(before: RowInputs | undefined, now: RowInputs): Set<ConversationKey> {
   const { slices, latest, mentions } = now;
   const { me, channels, topicPolicies, topicNames, mutedUsers } = slices;
   const shared = { me, channels, topicPolicies, topicNames, mutedUsers };
@@ -141,7 +141,7 @@ function* changedKeys<Value>(
   for (const key of before.keys()) if (!now.has(key)) yield key;
 }
 
-function rowOf(key: ConversationKey, { slices, latest, mentions }: Made): InboxRow | null {
+function rowOf(key: ConversationKey, { slices, latest, mentions }: RowInputs): InboxRow | null {
   const { unread, topicNames, directs } = slices;
   const previous = latest.get(key);
   const ids = unread.by.get(key) ?? NO_IDS;
@@ -180,8 +180,8 @@ export function isWanted(row: InboxRow, filter: InboxFilter): boolean {
   return !filter.participated || row.participated;
 }
 
-/** Rows in order, and how many come before the first without unread messages. Rows that come the
- * newest first take little time. */
+/** Rows in order, and how many come before the first without unread messages. Fast if `rows`
+ * are already sorted, the newest first. */
 export function inOrder(
   rows: readonly InboxRow[],
   order: InboxOrder,

@@ -153,6 +153,8 @@ export class Recent {
       if (!seen.has(message.id)) seen.set(message.id, recentMessage(message));
     }
     this.#seen = seen;
+    const isKnown = (key: string) => this.store.data.topicNames.has(key);
+    if ([...names.keys()].every(isKnown)) return;
     this.store.change((data) => ({
       ...data,
       topicNames: new Map([...names, ...data.topicNames]),

@@ -64,7 +64,8 @@ export class Router {
     this.#push();
     this.#pending = fragment;
     this.fragment = fragment;
-    // The browser takes longer for this than the client for showing a view.
+    window.dispatchEvent(new HashChangeEvent("hashchange"));
+    // Adding a history entry takes the browser longer than the client needs to show a view.
     afterPaint(() => this.#push());
   }
 
@@ -83,7 +84,6 @@ export class Router {
   /** Add the pending view to the history. */
   #push(): void {
     if (this.#pending === null) return;
-    const { href } = window.location;
     try {
       // Unlike a new fragment, it computes no layout for an element to scroll to.
       window.history.pushState(null, "", `#${this.#pending}`);
@@ -92,8 +92,7 @@ export class Router {
       window.location.hash = this.#pending;
     }
     this.#pending = null;
-    const urls = { oldURL: href, newURL: window.location.href };
-    window.dispatchEvent(new HashChangeEvent("hashchange", urls));
+    this.fragment = current();
   }
 
   toNarrow(narrow: Narrow, near?: number): void {

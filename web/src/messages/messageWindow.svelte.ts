@@ -160,8 +160,8 @@ export class MessageWindow {
 
   /** Follow the topic or message if it moved. */
   async #followMove(near: number | undefined): Promise<void> {
-    // Derived values end with the view.
-    if (this.#left) return;
+    // Derived values end with the view, and only the shown view may lead elsewhere.
+    if (this.#left || !this.view.shown) return;
     const { list, narrow } = this;
     const topic = isOfChannel(narrow) ? conversationIn(narrow) : null;
     if (this.error || !list || list.stale || topic?.kind !== "topic") return;
@@ -169,7 +169,13 @@ export class MessageWindow {
     try {
       const { currentTopic } = await import("../live/movedTopics");
       const now = await currentTopic(this.app.store, topic, near);
-      if (this.#left || near !== this.#near || !now || keyOf({ ...topic, ...now }) === keyOf(topic))
+      if (
+        this.#left ||
+        !this.view.shown ||
+        near !== this.#near ||
+        !now ||
+        keyOf({ ...topic, ...now }) === keyOf(topic)
+      )
         return;
       const { data } = this.app.store;
       this.app.router.replace(fragmentOf(narrowOf({ ...topic, ...now }), data, near));
@@ -279,6 +285,7 @@ export class MessageWindow {
     this.focus = id;
     this.#reach = { ...FIRST_ROWS };
     this.#isPainted = false;
+    this.#filling?.();
     this.#filling = undefined;
   }
 
@@ -494,7 +501,8 @@ export class MessageWindow {
     this.#litTimer = setTimeout(() => (this.lit = null), LIT_FOR);
   }
 
-  leave(): void {
+  /** Call when the list is removed. It may never have been shown. */
+  stop(): void {
     this.#left = true;
     this.#navigations += 1;
     this.held = true;
@@ -504,6 +512,10 @@ export class MessageWindow {
     clearTimeout(this.#seenTimer);
     this.#seenTimer = undefined;
     clearTimeout(this.#retryTimer);
+  }
+
+  leave(): void {
+    this.stop();
     this.lit = null;
     const place = this.scroller?.place();
     if (place && !this.target) places.set(this.name, place);

@@ -8,11 +8,14 @@ import type { ServerEvent } from "../wire/events";
 
 type KeptRoute = ({ view: "narrow" } & Place) | { view: "feed" | "inbox" | "recent" };
 
-/** The maximum number of views that are kept besides the one that's shown. */
-const MAX_HIDDEN = 6;
+/** The maximum numbers of hidden conversations that were opened, and of others. */
+const MAX_OPENED = 6;
+const MAX_PREPARED = 2;
 
 export class KeptView implements ViewState {
   shown = $state(false);
+  /** Whether it was ever shown. */
+  opened = false;
   /** The latest route to it. */
   route = $state.raw() as KeptRoute;
 
@@ -50,7 +53,7 @@ export class KeptViews {
     this.shown = view;
     if (!view) return;
     view.route = route as KeptRoute;
-    view.shown = true;
+    view.shown = view.opened = true;
     this.#used = [...this.#used.filter((other) => other !== view), view];
   }
 
@@ -60,15 +63,20 @@ export class KeptViews {
     this.trim();
   }
 
-  /** Drop those that weren't used for the longest time. */
+  /** Drop the least recently used conversations. */
   trim(): void {
-    const hidden = this.#used.filter((view) => view !== this.shown);
-    const dropped = hidden.slice(0, Math.max(0, hidden.length - MAX_HIDDEN));
+    const hidden = this.#used.filter((view) => view !== this.shown && view.narrow);
+    const opened = hidden.filter((view) => view.opened);
+    const prepared = hidden.filter((view) => !view.opened);
+    const dropped = [
+      ...opened.slice(0, Math.max(0, opened.length - MAX_OPENED)),
+      ...prepared.slice(0, Math.max(0, prepared.length - MAX_PREPARED)),
+    ];
     if (dropped.length) this.#drop((view) => dropped.includes(view));
   }
 
   /** Drop hidden views that the user may no longer read. */
-  check(mayRead: (view: KeptView) => boolean): void {
+  dropUnreadable(mayRead: (view: KeptView) => boolean): void {
     const isLost = (view: KeptView) => view !== this.shown && !mayRead(view);
     if (this.all.some(isLost)) this.#drop(isLost);
   }
@@ -81,7 +89,8 @@ export class KeptViews {
     const view = this.all.find(({ narrow }) => narrow && topicKeyOf(narrow) === move.from);
     if (!view) return;
     const narrow = narrowOf(move.to);
-    const other = this.#find(narrow);
+    const found = this.#find(narrow);
+    const other = found === view ? undefined : found;
     if (other) this.#drop((one) => one === (view === this.shown ? other : view));
     if (!other || view === this.shown) view.route = { view: "narrow", narrow };
   }

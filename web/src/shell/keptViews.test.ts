@@ -45,8 +45,8 @@ it("drops what wasn't used for the longest time", () => {
   for (const name of ["a", "b", "c", "d", "e", "f", "g", "a", "h"]) open(views, name);
   views.trim();
   expect(names(views)).toEqual(["a", "c", "d", "e", "f", "g", "h"]);
-  views.prepare(topic("next"));
-  expect(names(views)).toEqual(["a", "d", "e", "f", "g", "h", "next"]);
+  for (const name of ["next", "after", "later"]) views.prepare(topic(name));
+  expect(names(views)).toEqual(["a", "c", "d", "e", "f", "g", "h", "after", "later"]);
   expect(views.shown?.narrow).toEqual(topic("h"));
 });
 
@@ -59,6 +59,14 @@ it("follows a topic that moves", () => {
   open(views, "new");
   expect(views.all).toHaveLength(1);
   expect(views.shown).toBe(view);
+});
+
+it("follows a topic that changes only in case", () => {
+  const views = new KeptViews();
+  open(views, "old");
+  open(views, "Old");
+  views.follow(moved("old", "Old"), channels);
+  expect(views.all).toContain(views.shown);
 });
 
 it("keeps one view of two topics that become one, the shown one if it is", () => {
@@ -88,6 +96,6 @@ it("drops hidden views that the user may no longer read", () => {
   const views = new KeptViews();
   open(views, "a");
   open(views, "b");
-  views.check(({ narrow }) => narrow === null);
+  views.dropUnreadable(({ narrow }) => narrow === null);
   expect(names(views)).toEqual(["b"]);
 });

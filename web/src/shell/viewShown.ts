@@ -2,8 +2,8 @@
 const CHECK_INTERVAL = 50;
 const TIMEOUT = 10_000;
 
-const HEADING = "main h1";
-const LOADING = "main [aria-busy=true]";
+const HEADING = "main h1:not([data-hidden] *)";
+const LOADING = "main [aria-busy=true]:not([data-hidden] *)";
 
 /** Resolves once the first view has its content. Anything less urgent waits for it, because a slow
  * network is shared by all requests. */

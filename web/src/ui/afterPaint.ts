@@ -1,4 +1,4 @@
-/** Call a function when nothing else is to do. Returns a function that cancels. */
+/** Call a function when the browser is idle. Returns a function that cancels. */
 export function whenIdle(run: () => void): () => void {
   if ("requestIdleCallback" in window) {
     const request = requestIdleCallback(run);

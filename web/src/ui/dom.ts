@@ -11,9 +11,9 @@ export function isTouched(): boolean {
 
 /** Call `close` when the user navigates to another view. Returns a function that stops. */
 export function onNavigation(close: () => void): () => void {
-  // Ignore the navigation that has just happened.
+  // Ignore the navigation that has just happened, of which the browser tells later.
   const { hash } = window.location;
-  const changed = () => window.location.hash !== hash && close();
+  const changed = (event: Event) => (!event.isTrusted || window.location.hash !== hash) && close();
   window.addEventListener("hashchange", changed);
   return () => window.removeEventListener("hashchange", changed);
 }
