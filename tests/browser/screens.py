@@ -25,7 +25,7 @@ ROOT: Final = Path(__file__).parents[2]
 
 _FIND: Final = """(css, text) => {
     const found = [...document.querySelectorAll(css)].filter(
-        (one) => one.checkVisibility()
+        (one) => one.checkVisibility({visibilityProperty: true})
             && (one.matches("input, textarea") ? one.value : one.textContent).includes(text));
     const last = found.at(-1);
     if (!last) return null;

@@ -31,6 +31,7 @@ CHOSEN = """() => {
     const chosen = ground("SelectedItem");
     return chosen !== ground("Canvas")
         ? [...document.querySelectorAll("nav [aria-current], main [aria-pressed=true]")]
+            .filter((one) => one.checkVisibility())
             .map((one) => getComputedStyle(one).backgroundColor === chosen)
         : [];
 }"""

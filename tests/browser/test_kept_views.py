@@ -237,7 +237,7 @@ def test_what_opens_during_a_navigation_stays_open(sqlite_site: Site, shared_pag
     ann = shared_page(sqlite_site.server, sqlite_site.ann)
     ann.go("drafts")
     expect(ann.page.get_by_role("heading", name="Drafts", exact=True)).to_be_visible()
-    # Once before, so that it opens at once.
+    # Open it once before, so that it is loaded.
     ann.page.keyboard.press("Control+k")
     box = ann.page.get_by_role("combobox", name="Search or jump to")
     expect(box).to_be_focused()

@@ -27,7 +27,7 @@ def test_an_owner_moves_in(tmp_path: Path, new_page: Open) -> None:
                 route.continue_()
 
         iris.page.route("**/api/v1/tus/*", lose_once)
-        main.get_by_label("File").set_input_files(export)
+        main.get_by_label("File", exact=True).set_input_files(export)
         main.get_by_role("button", name="Upload and check").click()
         expect(main.get_by_text("This would be imported from Zulip 11.4:")).to_be_visible(
             timeout=120_000
@@ -45,7 +45,7 @@ def test_an_owner_moves_in(tmp_path: Path, new_page: Open) -> None:
 
         damaged = tmp_path / "half.tar.gz"
         damaged.write_bytes(export.read_bytes()[:5000])
-        main.get_by_label("File").set_input_files(damaged)
+        main.get_by_label("File", exact=True).set_input_files(damaged)
         main.get_by_role("button", name="Upload and check").click()
         expect(main.get_by_text("half.tar.gz can't be read")).to_be_visible(timeout=120_000)
         # The client has loaded everything again, without being opened again.
