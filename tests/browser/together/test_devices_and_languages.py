@@ -61,7 +61,7 @@ def test_the_client_works_with_the_keyboard_alone(sqlite_site: Site, new_page: O
     # The message is also in the topic, which stays visible until the view has changed. It can be
     # selected once it's sent and the list is loaded.
     expect(page.get_by_role("heading", name="Combined feed")).to_be_visible()
-    arrived = page.locator("article[data-message]").filter(has_text="No pointer here")
+    arrived = ann.message("No pointer here")
     expect(arrived).to_be_visible()
     settled(page)
     keys.press("k")
