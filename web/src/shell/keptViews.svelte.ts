@@ -1,4 +1,4 @@
-/** Views that stay rendered while another one is shown, so that opening them takes one frame. */
+/** Views that stay rendered while another one is shown, so that they open faster. */
 
 import type { ViewState } from "../app";
 import { ALL, conversationIn, isOfChannel, nameOf, narrowOf, type Place } from "../data/narrow";
