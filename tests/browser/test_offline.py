@@ -179,3 +179,24 @@ def test_lists_wait_for_the_connection_and_load_once_online(
     expect(people).to_have_count(0)
     ann.context.set_offline(False)
     expect(people).to_be_visible()
+
+
+def test_the_client_can_start_again_after_a_failure(sqlite_site: Site, new_page: Open) -> None:
+    say(sqlite_site.server, sqlite_site.ben, "repair", ["Before the failure."])
+    ann = new_page(sqlite_site.server, sqlite_site.ann)
+    page = ann.page
+    ann.go("narrow/channel/general/topic/repair")
+    expect(ann.message("Before the failure.")).to_be_visible()
+    # Such as a reverse proxy that doesn't find the server.
+    page.route("**/api/v1/events?*", lambda route: route.fulfill(status=404, json={"msg": "Gone."}))
+    say(sqlite_site.server, sqlite_site.ben, "repair", ["It ends the poll."])
+    again = page.get_by_role("button", name="Try again")
+    expect(again).to_be_visible()
+    page.unroute_all(behavior="ignoreErrors")
+    again.click()
+    expect(ann.message("Before the failure.")).to_be_visible()
+    say(sqlite_site.server, sqlite_site.ben, "repair", ["After the failure."])
+    expect(ann.message("After the failure.")).to_be_visible()
+    ann.link("Inbox").click()
+    expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
+    assert page.url.endswith("#inbox")

@@ -37,11 +37,18 @@ export class Router {
 
   /** The fragment of a view that's shown, but isn't in the history yet. */
   #pending: string | null = null;
+  #stopped = new AbortController();
 
   constructor(private readonly store: Store) {
     this.fragment = current();
-    window.addEventListener("hashchange", () => (this.fragment = this.#current));
-    window.addEventListener("click", (event) => this.#clicked(event));
+    const { signal } = this.#stopped;
+    window.addEventListener("hashchange", () => (this.fragment = this.#current), { signal });
+    window.addEventListener("click", (event) => this.#clicked(event), { signal });
+  }
+
+  stop(): void {
+    this.#push();
+    this.#stopped.abort();
   }
 
   /** Follow links without waiting for the browser's event. */
