@@ -33,6 +33,8 @@ export class Composition {
   caret = $state(0);
   /** Whether the preview is shown. */
   preview = $state(false);
+  /** Whether its field is hidden. */
+  hidden = false;
   readonly uploads = new Uploads((upload, stored) =>
     this.#arrived(
       upload,
@@ -46,7 +48,8 @@ export class Composition {
   /** Pictures uploaded here by their links, so that they can be edited. */
   #pictures = new Map<string, File>();
 
-  /** `changed` is called after each change; `left` for changes after the field was removed. */
+  /** `changed` is called after each change; `left` for changes after the field was hidden
+   * or removed. */
   constructor(
     content: string,
     private readonly changed: () => void = () => {},
@@ -289,8 +292,8 @@ export class Composition {
     awaited.delete(place);
     const { files } = splitParts(link);
     this.files = this.files.flatMap((other) => (other.markdown === place ? files : [other]));
-    // Without a field, `left` handles the change.
-    if (this.#field) this.changed();
+    // Without a shown field, `left` handles the change.
+    if (this.#field && !this.hidden) this.changed();
     else this.left(place, link);
   }
 }

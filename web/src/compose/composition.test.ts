@@ -61,6 +61,19 @@ describe("composition", () => {
     await vi.waitFor(() => expect(written.content).toBe(`Rye\n${FILE}`));
   });
 
+  it("leaves a file that arrives while it's hidden to its draft, which may have changed", async () => {
+    const arrive = uploading();
+    const [changed, left] = [vi.fn(), vi.fn()];
+    const written = new Composition("Rye", changed, left);
+    written.attach(fieldOf("Rye"));
+    written.addFiles([new File(["flour"], "bread.txt")], 1000);
+    changed.mockClear();
+    written.hidden = true;
+    arrive();
+    await vi.waitFor(() => expect(left).toHaveBeenCalledWith(expect.anything(), FILE));
+    expect(changed).not.toHaveBeenCalled();
+  });
+
   it("leaves the preview on the next edit", () => {
     const written = new Composition("Rye");
     const field = fieldOf("Rye");

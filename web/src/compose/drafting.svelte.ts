@@ -59,25 +59,33 @@ export class Drafting {
     this.#id = null;
   }
 
+  /** Call when the user leaves the box, which may be shown again. */
+  leave(): void {
+    this.flush();
+    this.#touched = 0;
+  }
+
   /** Show edits from other windows or devices while the user isn't typing. */
   follow(): void {
+    if (Date.now() - this.#touched < WRITING) return;
     const composition = this.box.composition();
     const key = this.box.key();
-    if (this.#id === null && key !== null && !composition.content) {
-      this.#id = this.drafts.find(key)?.localId ?? null;
-    }
-    if (this.#id === null || Date.now() - this.#touched < WRITING) return;
-    const now = this.drafts.all.get(this.#id);
-    if (now) {
-      if (now.content !== composition.content) composition.content = now.content;
-    } else {
+    if (this.#id !== null && !this.drafts.all.has(this.#id)) {
       this.#id = null;
       if (!composition.awaits) composition.content = "";
     }
+    // Another one may have been begun elsewhere.
+    if (this.#id === null && key !== null && !composition.content) {
+      this.#id = this.drafts.find(key)?.localId ?? null;
+    }
+    const now = this.#id === null ? undefined : this.drafts.all.get(this.#id);
+    if (now && now.content !== composition.content) composition.content = now.content;
   }
 
-  /** Replace a placeholder in the draft after the box is gone. */
+  /** Replace a placeholder in the draft after the box is hidden or gone, as it may have changed
+   * elsewhere. */
   put(text: string, by: string): void {
+    this.flush();
     const stored = this.#id === null ? undefined : this.drafts.all.get(this.#id);
     if (stored)
       this.drafts.keep(stored.localId, { ...stored, content: stored.content.replace(text, by) });

@@ -59,3 +59,35 @@ describe("what's typed", () => {
     expect(discard).toHaveBeenCalledWith("new");
   });
 });
+
+describe("a box that's shown again", () => {
+  /** A box with a draft, and all drafts of its conversation. */
+  function shownAgain() {
+    const composition = { content: "begun here" };
+    const all = new Map([["own", { localId: "own", ...draft("begun here") }]]);
+    const find = () => [...all.values()][0] ?? null;
+    const box = new Drafting({ keep, discard, all, find } as unknown as Drafts, "own", {
+      composition: () => composition as never,
+      content: () => draft(composition.content),
+      key: () => "d5",
+    });
+    box.touch();
+    box.leave();
+    return { all, box, composition };
+  }
+
+  it("shows what was written elsewhere right after the user left it", () => {
+    const { all, box, composition } = shownAgain();
+    all.set("own", { localId: "own", ...draft("continued elsewhere") });
+    box.follow();
+    expect(composition.content).toBe("continued elsewhere");
+  });
+
+  it("shows the draft that was begun elsewhere after its own was sent", () => {
+    const { all, box, composition } = shownAgain();
+    all.delete("own");
+    all.set("next", { localId: "next", ...draft("begun elsewhere") });
+    box.follow();
+    expect(composition.content).toBe("begun elsewhere");
+  });
+});

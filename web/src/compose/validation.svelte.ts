@@ -1,6 +1,7 @@
 /** Checks whether a message can be sent, and which warnings apply. */
 
 import { untrack } from "svelte";
+import type { ViewState } from "../app";
 import type { Conversation } from "../data/conversations";
 import { trimMessage } from "../data/sending";
 import { prevents, warningsFor, type Warning } from "../data/warnings";
@@ -38,10 +39,11 @@ export class Validation {
     private readonly store: Store,
     private readonly composition: Composition,
     private readonly to: () => Conversation | null,
+    view: ViewState,
   ) {
     // Subscribers are loaded when someone is mentioned.
     $effect(() => {
-      const target = to();
+      const target = view.shown ? to() : null;
       if (this.#called && target?.kind === "topic") subscribers.load(target.channelId);
     });
   }
