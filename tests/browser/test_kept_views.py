@@ -1,7 +1,10 @@
 """Views that stay rendered while another one is shown, and must not act then."""
 
+import io
+import wave
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import unquote_plus
 
 import pytest
 import zulip
@@ -24,6 +27,12 @@ def say(client: zulip.Client, topic: str, content: str) -> int:
     about["read_by_sender"] = "true"
     sent: dict[str, Any] = ok(client.send_message(about))
     return int(sent["id"])
+
+
+def move(client: zulip.Client, message_id: int, topic: str) -> None:
+    """Rename a message's whole topic."""
+    about = {"message_id": message_id, "topic": topic, "propagate_mode": "change_all"}
+    ok(client.update_message({**about, "send_notification_to_new_thread": False}))
 
 
 def go(window: Window, topic: str, text: str) -> None:
@@ -124,9 +133,7 @@ def test_what_is_written_waits_in_its_box(
             }
         )
     )
-    message_id = found["messages"][0]["id"]
-    moved = {"message_id": message_id, "topic": "thinking", "propagate_mode": "change_all"}
-    ok(ben.update_message({**moved, "send_notification_to_new_thread": False}))
+    move(ben, found["messages"][0]["id"], "thinking")
     hidden = ann.page.locator("[data-hidden] textarea[aria-label$=thinking]")
     expect(hidden).to_have_count(1)
     go(ann, "thinking", "What do you think?")
@@ -258,3 +265,141 @@ def test_what_opens_during_a_navigation_stays_open(sqlite_site: Site, shared_pag
     ).to_be_visible()
     expect(box).to_be_focused()
     ann.page.keyboard.press("Escape")
+
+
+def test_a_topic_that_moves_while_it_is_hidden_loads_when_it_is_shown(
+    sqlite_site: Site, shared_page: Open, ben: zulip.Client
+) -> None:
+    message_id = say(ben, "moving", "Read before it moves.")
+    say(ben, "staying", "Shown in the meantime.")
+    ann = shared_page(sqlite_site.server, sqlite_site.ann)
+    ann.go(place("moving"))
+    expect(ann.message("Read before it moves.")).to_be_visible()
+    eventually(ann.page, lambda: read(ben, message_id))
+    go(ann, "staying", "Shown in the meantime.")
+    asked: list[str] = []
+    ann.page.on("request", lambda request: asked.append(unquote_plus(request.url)))
+    move(ben, message_id, "moved on")
+    expect(ann.page.locator("[data-hidden] textarea[aria-label$='moved on']")).to_have_count(1)
+    ann.page.evaluate("() => new Promise(requestAnimationFrame)")
+    assert not [url for url in asked if "moved on" in url]
+    go(ann, "moved on", "Read before it moves.")
+    assert [url for url in asked if "moved on" in url]
+
+
+def test_a_box_stays_the_same_while_its_topic_moves_twice(
+    sqlite_site: Site, shared_page: Open, ben: zulip.Client
+) -> None:
+    message_id = say(ben, "first name", "A topic with three names.")
+    ann = shared_page(sqlite_site.server, sqlite_site.ann)
+    ann.go(place("first name"))
+    ann.box.press_sequentially("Half a sentence")
+    is_same_box = mark(ann.page, "main textarea")
+    # Both moves come in one response.
+    ann.away = True
+    ann.context.set_offline(True)
+    expect(ann.page.get_by_text("Can’t reach the server")).to_be_visible()
+    move(ben, message_id, "second name")
+    move(ben, message_id, "third name")
+    ann.context.set_offline(False)
+    box = ann.page.get_by_role("textbox", name="third name")
+    expect(box).to_be_focused()
+    ann.away = False
+    assert is_same_box()
+    box.press("Control+a")
+    box.press("Delete")
+
+
+def test_views_rendered_in_advance_load_no_files(
+    sqlite_site: Site, shared_page: Open, ben: zulip.Client
+) -> None:
+    sound = io.BytesIO()
+    with wave.open(sound, "wb") as wav:
+        wav.setparams((1, 1, 8000, 0, "NONE", ""))
+        wav.writeframes(bytes(8000))
+    sound.seek(0)
+    sound.name = "bell.wav"
+    address = ok(ben.upload_file(sound))["url"]
+    say(ben, "bells", f"Listen:\n\n[bell.wav]({address})")
+    ann = shared_page(sqlite_site.server, sqlite_site.ann)
+    ann.go("inbox")
+    asked: list[str] = []
+    ann.page.on("request", lambda request: asked.append(request.url))
+    row = ann.page.locator(f'[data-row$="/bells"]{SHOWN}')
+    row.hover()
+    expect(ann.page.locator("[data-hidden] article", has_text="Listen")).to_have_count(1)
+    assert not [url for url in asked if "bell.wav" in url]
+    row.click()
+    expect(ann.page.locator(f"article audio{SHOWN}")).to_be_visible()
+    eventually(ann.page, lambda: any("bell.wav" in url for url in asked))
+
+
+def test_hidden_views_are_rendered_again_in_another_language(
+    sqlite_site: Site, shared_page: Open, ben: zulip.Client
+) -> None:
+    say(ben, "code", "```python\nprint('bread')\n```")
+    ann = shared_page(sqlite_site.server, sqlite_site.ann)
+    ann.go(place("code"))
+    expect(ann.message("bread").get_by_role("button", name="Copy", exact=True)).to_be_visible()
+    ann.page.keyboard.press("i")
+    expect(ann.page.get_by_role("heading", name="Inbox")).to_be_visible()
+    with client_of(sqlite_site.ann, sqlite_site.server) as client:
+
+        def speak(language: str) -> None:
+            body = {"default_language": language}
+            ok(client.call_endpoint(url="settings", method="PATCH", request=body))
+            expect(ann.page.locator(f"html[lang={language}]")).to_have_count(1)
+
+        speak("de")
+        try:
+            go(ann, "code", "bread")
+            button = ann.message("bread").get_by_role("button", name="Kopieren", exact=True)
+            expect(button).to_be_visible()
+        finally:
+            speak("en")
+
+
+def test_undo_leaves_what_was_written_in_a_hidden_view(
+    sqlite_site: Site, shared_page: Open, ben: zulip.Client
+) -> None:
+    """Chromium has one undo history for all fields."""
+    say(ben, "thinking twice", "Take your time.")
+    say(ben, "answering", "Quick question.")
+    ann = shared_page(sqlite_site.server, sqlite_site.ann)
+    ann.go(place("thinking twice"))
+    ann.box.press_sequentially("On the one hand")
+    go(ann, "answering", "Quick question.")
+    ann.box.press_sequentially("Yes")
+    for _ in range(3):
+        ann.box.press("Control+z")
+    expect(ann.box).to_have_value("")
+    go(ann, "thinking twice", "Take your time.")
+    expect(ann.box).to_have_value("On the one hand")
+    ann.box.press("Control+a")
+    ann.box.press("Delete")
+
+
+def test_the_new_view_gets_the_focus(
+    sqlite_site: Site, shared_page: Open, ben: zulip.Client
+) -> None:
+    say(ben, "focused", "Look here.")
+    say(ben, "focused next", "And here.")
+    ann = shared_page(sqlite_site.server, sqlite_site.ann)
+    page, main = ann.page, ann.page.locator("#main")
+    ann.go(place("focused"))
+    expect(ann.message("Look here.")).to_be_visible()
+    ann.box.focus()
+    go(ann, "focused next", "And here.")
+    expect(main).to_be_focused()
+    ann.box.focus()
+    page.go_back()
+    expect(ann.message("Look here.")).to_be_visible()
+    expect(main).to_be_focused()
+    # Also from the search box, which stays in the page.
+    main.blur()
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Search or jump to").fill("focused next")
+    page.get_by_role("option", name="focused next").first.wait_for()
+    page.keyboard.press("Enter")
+    expect(ann.message("And here.")).to_be_visible()
+    expect(main).to_be_focused()

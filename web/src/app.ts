@@ -33,6 +33,8 @@ export interface ViewState {
   /** Whether it's shown. Others stay rendered but hidden: they must not hear keys or mark messages as
    * read. */
   readonly shown: boolean;
+  /** Whether it was ever shown. Until then it loads no files. */
+  readonly opened: boolean;
 }
 
 const VIEW = Symbol("view");
@@ -43,7 +45,7 @@ export function provideView(view: ViewState): void {
 
 /** Call during component initialization. */
 export function useView(): ViewState {
-  return getContext<ViewState | undefined>(VIEW) ?? { shown: true };
+  return getContext<ViewState | undefined>(VIEW) ?? { shown: true, opened: true };
 }
 
 /** For `$derived.by`: the last value while it's held, without following what it's computed from. */

@@ -228,6 +228,11 @@ export class MessageWindow {
           (list.ids[0] ?? Infinity) <= anchor &&
           anchor <= (list.ids.at(-1) ?? 0));
     if (isHere) return this.#aim(anchor, list.ids.at(-1) ?? null, position, light);
+    // A hidden list, such as of a topic that moved, loads once it's shown.
+    if (!this.view.shown) {
+      this.held = true;
+      return;
+    }
     this.error = "";
     try {
       const anchored = await loadAround(this.app.store, this.narrow, anchor, isWanted);

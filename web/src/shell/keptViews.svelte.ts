@@ -14,8 +14,7 @@ const MAX_PREPARED = 2;
 
 export class KeptView implements ViewState {
   shown = $state(false);
-  /** Whether it was ever shown. */
-  opened = false;
+  opened = $state(false);
   /** The latest route to it. */
   route = $state.raw() as KeptRoute;
 
@@ -75,9 +74,9 @@ export class KeptViews {
     if (dropped.length) this.#drop((view) => dropped.includes(view));
   }
 
-  /** Drop hidden views that the user may no longer read. */
-  dropUnreadable(mayRead: (view: KeptView) => boolean): void {
-    const isLost = (view: KeptView) => view !== this.shown && !mayRead(view);
+  /** Drop hidden views. */
+  dropHidden(isDropped: (view: KeptView) => boolean): void {
+    const isLost = (view: KeptView) => view !== this.shown && isDropped(view);
     if (this.all.some(isLost)) this.#drop(isLost);
   }
 

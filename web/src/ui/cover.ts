@@ -23,6 +23,9 @@ export function cover(dialog: HTMLDialogElement): () => void {
     ended.abort();
     stop();
     close();
+    // It may stay rendered.
+    const { activeElement } = document;
+    if (dialog.contains(activeElement)) (activeElement as HTMLElement).blur();
   }
 
   const focus = (last: boolean) => {
