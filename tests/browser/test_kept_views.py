@@ -11,7 +11,7 @@ import zulip
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Open
-from tests.browser.driving import SHOWN, Window, eventually
+from tests.browser.driving import SHOWN, Window, eventually, settled
 from tests.e2e.conftest import Site
 from tests.e2e.people import client_of, ok
 
@@ -403,3 +403,25 @@ def test_the_new_view_gets_the_focus(
     page.keyboard.press("Enter")
     expect(ann.message("And here.")).to_be_visible()
     expect(main).to_be_focused()
+
+
+def test_a_reader_keeps_their_place_when_the_topic_is_resolved(
+    sqlite_site: Site, shared_page: Open, ben: zulip.Client
+) -> None:
+    ids = [say(ben, "long story", f"Line {number} of it.") for number in range(40)]
+    ann = shared_page(sqlite_site.server, sqlite_site.ann)
+    ann.go(f"{place('long story')}/near/{ids[20]}")
+    line = ann.message("Line 20 of it.")
+    expect(line).to_be_in_viewport()
+    settled(ann.page)
+
+    def top() -> float:
+        box = line.bounding_box()
+        assert box
+        return box["y"]
+
+    before = top()
+    move(ben, ids[0], "✔ long story")
+    expect(ann.page.locator(f"main h1 .resolved{SHOWN}")).to_be_visible()
+    expect(line).to_be_in_viewport()
+    eventually(ann.page, lambda: abs(top() - before) < 2)

@@ -3,7 +3,7 @@
 
 import { untrack } from "svelte";
 import { heldWhile, type App, type ViewState } from "../app";
-import { keyOf, type Narrow } from "../data/conversations";
+import { keyOf, wholeMove, type ConversationKey, type Narrow } from "../data/conversations";
 import { MAX_LENGTH, sortedIndex, type MessageList } from "../data/lists";
 import { conversationIn, fragmentOf, isOfChannel, nameOf, narrowOf } from "../data/narrow";
 import {
@@ -18,6 +18,7 @@ import { markManyAsRead } from "../live/actions";
 import { readMarkerOf } from "../live/markRead.svelte";
 import { afterPaint } from "../ui/afterPaint";
 import type { Anchor } from "../wire/early";
+import type { ServerEvent } from "../wire/events";
 import { isTransient, errorMessage } from "../wire/http";
 import { Scroller } from "./scroller";
 import { Prefetch } from "./prefetch";
@@ -37,6 +38,8 @@ const RETRY_DELAYS = { first: 2000, longest: 30_000 };
 
 /** Saved scroll positions by list. */
 const places = new Map<string, ScrollPosition>();
+/** Where a topic that moves was being read, until its list has another name. */
+let moved: { key: ConversationKey; place: ScrollPosition | null } | null = null;
 
 type Target = { id: number; how: "unread" | "near" | ScrollPosition } | "end";
 
@@ -145,17 +148,36 @@ export class MessageWindow {
       : firstUnread(this.narrow, this.list, store.data.unread);
     if (this.marker === null) this.marker = unread;
     this.#isEmpty = !this.list;
-    const place = places.get(this.name);
+    const carried = moved?.key === this.#topicKey ? moved?.place : null;
+    moved = null;
+    const place = carried ?? places.get(this.name);
     let anchor: Anchor = "newest";
     let position: "unread" | "near" | ScrollPosition = "near";
     if (near !== undefined) anchor = near;
-    else if (unread !== null) [anchor, position] = [unread, "unread"];
+    else if (unread !== null && !carried) [anchor, position] = [unread, "unread"];
     else if (place && !place.atEnd) [anchor, position] = [place.id, place];
-    else if (!this.list && !opensAtNewest(this.narrow) && store.data.unread.where.size) {
+    else if (
+      !this.list &&
+      !carried &&
+      !opensAtNewest(this.narrow) &&
+      store.data.unread.where.size
+    ) {
       [anchor, position] = ["first_unread", "unread"];
     }
     await this.#go(anchor, position, near !== undefined);
     await this.#followMove(near);
+  }
+
+  /** Keep the position if the topic moves: another list shows it then. */
+  hear(event: ServerEvent): void {
+    const move = wholeMove(event);
+    if (!move || ![this.#topicKey, moved?.key].includes(move.from)) return;
+    moved = { key: keyOf(move.to), place: this.scroller?.place() ?? null };
+  }
+
+  get #topicKey(): ConversationKey | undefined {
+    const conversation = isOfChannel(this.narrow) ? conversationIn(this.narrow) : null;
+    return conversation ? keyOf(conversation) : undefined;
   }
 
   /** Follow the topic or message if it moved. */
