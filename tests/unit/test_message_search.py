@@ -43,6 +43,7 @@ from tertulia.store.database import Connection, Row, TimeLimitReached
 from tertulia.store.dialect import Lookup
 from tertulia.store.narrow_sql import IdSubset, smallest_subset
 from tertulia.store.search_hits import SearchHits
+from tertulia.store.search_walk import SearchWalk
 from tertulia.store.store import database_at
 from tertulia.store.writing import Batch, write
 from tests import databases
@@ -472,6 +473,31 @@ def test_a_common_word_in_a_narrow_where_it_is_rare(
     assert [message.id for message in page.messages] == [3, 6]
     expected = [] if connection.dialect.search_chunk else [MANY // 3]
     assert [one and one.number for one in looked] == expected
+
+
+def test_a_common_word_is_not_looked_up_with_a_rare_one(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite's index passes all hits of both words for each lookup, which takes longer than reading
+    the messages with the rare word."""
+    if connection.dialect.search_chunk:
+        pytest.skip("PostgreSQL's index is divided by place")
+    for name, cost in (("_SCAN_COST", 1e9), ("_HIT_COST", 10.0), ("_LONG", 1.0)):
+        monkeypatch.setattr(search_walk, name, cost)
+    monkeypatch.setattr(SearchWalk, "_fewest", None)
+    looked_up: list[tuple[str, ...]] = []
+    next_hits = SearchHits._next_hits
+
+    def look_up(hits: Any, *others: Any) -> Any:
+        looked_up.append(tuple(" ".join(phrase.words) for phrase in hits.phrases))
+        return next_hits(hits, *others)
+
+    monkeypatch.setattr(SearchHits, "_next_hits", look_up)
+    text = {True: "a rare tree", False: "the tree"}
+    written(connection, archive(lambda mid: text[mid % 500 == 0]), {})
+    page = message_search.find(connection, saying(Term(narrow.Matches(phrases_of("rare the")))))
+    assert page.messages == []
+    assert looked_up == [("rare",)]
 
 
 @pytest.mark.parametrize(("matched", "is_looked_up"), [(250, False), (6, True)])

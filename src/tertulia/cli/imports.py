@@ -112,8 +112,10 @@ def _run(config: Config, opened: Opened, work: Path, choices: Choices) -> None:
             ) from None
         except Unavailable:
             raise CommandFailed(
-                "The import stopped because the database can't be written to. The lines above say"
-                " why, such as a full disk. Run the same command again to continue it."
+                "The import stopped because the database couldn't be written to, or didn't respond"
+                " in time. The disk may be full, the database server unavailable, or this process"
+                " may have been suspended. Lines above may say more. Run the same command again to"
+                " continue the import."
             ) from None
         finally:
             source.close()

@@ -21,13 +21,15 @@ TextTerm = tuple[tuple[Phrase, ...], bool]
 """Phrases that a message must have all of, or mustn't (negated: True)."""
 
 
-def rare_phrases(phrases: tuple[Phrase, ...], some: Sequence[Message]) -> tuple[Phrase, ...]:
-    """Drop phrases that are much more common than others in a sample, because looking them up
-    costs much and excludes little."""
-    if len(phrases) < 2:
-        return phrases
+def counts_of(phrases: tuple[Phrase, ...], some: Sequence[Message]) -> list[int]:
+    """Return how many of the messages have each phrase."""
     texts = [fold_texts((message.content, message.topic)) for message in some]
-    counts = [sum(folded_contain(text, (phrase,)) for text in texts) for phrase in phrases]
+    return [sum(folded_contain(text, (phrase,)) for text in texts) for phrase in phrases]
+
+
+def rare_phrases(phrases: tuple[Phrase, ...], counts: Sequence[int]) -> tuple[Phrase, ...]:
+    """Drop phrases that are much more common than others, because looking them up costs much and
+    excludes little. `counts` are those in a sample."""
     limit = _MUCH_MORE * (min(counts) + 1)
     return tuple(phrase for phrase, count in zip(phrases, counts, strict=True) if count <= limit)
 

@@ -14,6 +14,7 @@ from tertulia.store.search_text import (
     SAMPLE,
     ScannedSample,
     Strategy,
+    counts_of,
     matching_text,
     rare_phrases,
     split_terms,
@@ -25,11 +26,11 @@ _SPREAD = 100
 """Messages sampled from the whole history to estimate how many are in scope."""
 STEP_GROWTH = 8
 """The most that a step may be larger than the previous one."""
-_SCAN_COST = 5.0
+_SCAN_COST = 15.0
 """Microseconds for scanning a message. Only the proportions of the costs matter."""
 _LOOKUP_COST = 1.5
 """Microseconds for reading a message that the search index has named."""
-_HIT_COST = 0.04
+_HIT_COST = 0.08
 """Microseconds for each hit that a lookup may find in the search index."""
 _CROSS_COST = 0.35
 """Microseconds for each hit that is intersected with IDs, and for each of these."""
@@ -58,6 +59,9 @@ class SearchWalk:
         """Whether the search index returns only hits in scope."""
         self._common = 1.0
         """The share of the scanned messages that have the text."""
+        self._of_each = 0.0
+        """The number of hits of each phrase, added up, per message. The search index passes them
+        all to find messages with all phrases, unless it's divided by place."""
         self._hits = SearchHits(connection, self._walk, search.phrases)
 
     def found(self, limit: int) -> list[Message]:
@@ -97,7 +101,12 @@ class SearchWalk:
 
     def _expected_lookup(self, scan: Strategy, matched: int, some: Sequence[Message]) -> Strategy:
         """Estimate what the search index will find, from the scanned messages."""
-        self._hits.phrases = rare_phrases(self._phrases, some[:SAMPLE])
+        sample = some[:SAMPLE]
+        if len(self._phrases) > 1:
+            counts = counts_of(self._phrases, sample)
+            self._hits.phrases = rare_phrases(self._phrases, counts)
+            if not self._is_by_place:
+                self._of_each = sum(counts) / max(len(sample), 1)
         self._common = (matched + 1) / (scan.passed + 1)
         hits = scan.gained if self._is_by_place else int(scan.span * self._common)
         return Strategy(_LOOKUP_COST, _FIRST_STEP, hits, scan.gained, scan.span)
@@ -108,9 +117,11 @@ class SearchWalk:
         common = self._common if self._is_by_place else lookup.density
         hits, ids = self._walk.newest * common, self._walk.ids_left
         to_scan, to_look_up = scan.left(need, ids), lookup.left(need, ids)
-        prepared = 0 if self._hits.is_named else hits * _HIT_COST
+        is_all = self._hits.phrases == self._phrases
+        prepare_all = max(hits, self._walk.newest * self._of_each) * _HIT_COST
+        prepared = 0 if self._hits.is_named else prepare_all if is_all else hits * _HIT_COST
         scanning, looking_up = to_scan * scan.cost, to_look_up * lookup.cost + prepared
-        if min(scanning, looking_up) > _LONG and self._hits.phrases != self._phrases:
+        if not is_all and min(scanning, looking_up) > max(_LONG, prepare_all):
             # The sample was misleading: reading all hits of the rarest phrases takes long.
             self._hits.phrases = self._phrases
             lookup.size = most_rows
