@@ -17,7 +17,7 @@ from tertulia.model.messages import Message
 from tertulia.service.config import Config
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
-from tertulia.store import broadcast, queries
+from tertulia.store import broadcast, log_entries, queries
 from tertulia.store.installation import Position
 from tertulia.store.store import Store, database_at
 from tests.support import Organization, until
@@ -281,6 +281,31 @@ async def test_an_entry_that_cannot_be_folded_reloads_the_state(
     await other.log.catch_up()
     assert other.log.position == position
     await org.channel("lounge", "ann")
+    await assert_same(org, other)
+
+
+async def test_followers_hear_everything_that_a_node_missed_before_it_reloaded(
+    org: Organization, other: Other, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if that is more than one page of the log."""
+    monkeypatch.setattr(log_entries, "TAIL_BYTES", 1000)
+    await org.channel("lounge", "ann")
+    await other.log.catch_up()
+    followed: list[int] = []
+    other.log.subscribers.followers.append(
+        lambda entries: followed.extend(entry.seq for entry in entries)
+    )
+    other.is_deaf = True
+    position, generation = other.log.position, other.log.durability.generation
+    for _ in range(5):
+        await org["ann"].send("lounge", "t", "x" * 600)
+    broken = Entry(position.seq + 1, 5.0, None, RealmChanged(values={"no such": 1}))
+    (text,) = broadcast.encode_broadcast("it", [broken], "z" * 16, position)
+    other.is_deaf = False
+    other.log._on_broadcasts([text])
+    await until(lambda: other.log.durability.generation > generation)
+    await other.log.catch_up()
+    assert followed == list(range(position.seq + 1, org.node.log.durable + 1))
     await assert_same(org, other)
 
 

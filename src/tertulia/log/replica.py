@@ -215,7 +215,7 @@ class Replica:
 
         def look(connection: Connection) -> tuple[Head, _Stored, LogTail | None]:
             try:
-                growth = log_entries.read_tail(connection, known, 2**31)
+                growth = log_entries.read_tail(connection, known, CATCH_UP)
             except (HistoryChanged, HistoryPruned) as changed:
                 return changed.head, _stored(connection), None
             return growth.head, _stored(connection), growth
@@ -227,13 +227,29 @@ class Replica:
             return await self.reload()
         # This takes time, and nobody sees the new state yet.
         self.state = await asyncio.to_thread(State.load, head.seq, *stored)
-        self.position = head.position
         self._failure = None
         self._freshness.loaded(head.seq)
         self._freshness.verified(began)
+        return await self._follow_up(head, growth)
+
+    async def _follow_up(self, head: Head, growth: LogTail | None) -> bool:
+        """Call the followers with everything up to the new state, beginning with `growth`. Return
+        whether the log no longer has some of it. If the database fails, the next reload goes on
+        from there."""
+        while growth is not None and growth.position.seq < head.seq:
+            self.position = growth.position
+            self._subscribers.committed(growth.entries)
+            try:
+                growth = await self._store.read_log(
+                    lambda c: log_entries.read_tail(c, self.position, CATCH_UP)
+                )
+            except (HistoryChanged, HistoryPruned):
+                growth = None
+        self.position = head.position
         if growth is None:
             return True
-        self._subscribers.committed(growth.entries)
+        # Entries that were committed since then are read by `catch_up`.
+        self._subscribers.committed([entry for entry in growth.entries if entry.seq <= head.seq])
         return False
 
     async def _renew_history(self, known: Position) -> None:
@@ -374,9 +390,6 @@ def _behind_error() -> Unavailable:
     )
 
 
-_PAGE = 1000
-
-
 def replayed(connection: Connection) -> State:
     """Return the fold of the whole log or, if its beginning was pruned, of the checkpoint and the
     entries after it. Raise ValueError if the checkpoint is missing."""
@@ -386,9 +399,14 @@ def replayed(connection: Connection) -> State:
         if seq < forgotten:
             raise ValueError("the log's beginning was forgotten, and there is no checkpoint")
         state = State.load(seq, records)
-    while page := log_entries.entries(connection, state.seq, _PAGE):
+    while page := log_entries.entries(
+        connection, state.seq, CATCH_UP, most_bytes=log_entries.TAIL_BYTES
+    ):
         for entry in page:
             fold(state, entry)
+        # Otherwise, it would keep all changes until they're written.
+        state.take_dirty()
+        state.unread.settle(state.seq)
     return state
 
 
