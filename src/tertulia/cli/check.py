@@ -15,6 +15,7 @@ from tertulia.app import founding
 from tertulia.app.founding import NoOrganization
 from tertulia.cli.commands import configured
 from tertulia.cli.first_steps import settings_missing
+from tertulia.cli.terminal import progress_bars
 from tertulia.jobs.backups import JOB, LEASE, OTHERS_SECONDS
 from tertulia.jobs.leases import LEASE_SECONDS
 from tertulia.jobs.upkeep import troubles
@@ -270,7 +271,8 @@ def _tables(connection: Connection) -> tuple[bool, str]:
                 " entries: a checkpoint is created when more entries are deleted"
             )
         since = f" since the checkpoint at entry {at}"
-    wrong = replica.replay_differences(connection)
+    with progress_bars() as progress:  # A long log takes minutes.
+        wrong = replica.replay_differences(connection, progress)
     if not wrong:
         return True, f"match the log{since}"
     return False, "don't match the log: " + _listed(wrong)

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tertulia.log.health import Freshness, described
 from tertulia.log.requests import Inbox
@@ -25,6 +25,9 @@ from tertulia.store.database import Connection
 from tertulia.store.installation import Head, HistoryChanged, HistoryPruned, NewerDatabase, Position
 from tertulia.store.log_entries import LogTail
 from tertulia.store.store import CATCH_UP, LOAD_SECONDS, Store
+
+if TYPE_CHECKING:
+    from tertulia.store.transfer import Progress
 
 logger = logging.getLogger("tertulia.log")
 
@@ -390,7 +393,7 @@ def _behind_error() -> Unavailable:
     )
 
 
-def replayed(connection: Connection) -> State:
+def replayed(connection: Connection, progress: "Progress") -> State:
     """Return the fold of the whole log or, if its beginning was pruned, of the checkpoint and the
     entries after it. Raise ValueError if the checkpoint is missing."""
     state = State()
@@ -399,6 +402,7 @@ def replayed(connection: Connection) -> State:
         if seq < forgotten:
             raise ValueError("the log's beginning was forgotten, and there is no checkpoint")
         state = State.load(seq, records)
+    begin, head = state.seq, installation.head_position(connection).seq
     while page := log_entries.entries(
         connection, state.seq, CATCH_UP, most_bytes=log_entries.TAIL_BYTES
     ):
@@ -407,13 +411,16 @@ def replayed(connection: Connection) -> State:
         # Otherwise, it would keep all changes until they're written.
         state.take_dirty()
         state.unread.settle(state.seq)
+        progress("log", state.seq - begin, head - begin)
     return state
 
 
-def replay_differences(connection: Connection) -> list[tuple[str, int]]:
+def replay_differences(
+    connection: Connection, progress: "Progress" = lambda *_: None
+) -> list[tuple[str, int]]:
     """Return the tables that differ from what the log produces, each with the number of different
-    records."""
-    state = replayed(connection)
+    records. `progress` hears how many entries were read."""
+    state = replayed(connection, progress)
     records = queries.records(connection)
     result: list[tuple[str, int]] = []
     for noun in NOUNS:
