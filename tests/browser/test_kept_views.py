@@ -408,20 +408,31 @@ def test_the_new_view_gets_the_focus(
 def test_a_reader_keeps_their_place_when_the_topic_is_resolved(
     sqlite_site: Site, shared_page: Open, ben: zulip.Client
 ) -> None:
-    ids = [say(ben, "long story", f"Line {number} of it.") for number in range(40)]
-    ann = shared_page(sqlite_site.server, sqlite_site.ann)
-    ann.go(f"{place('long story')}/near/{ids[20]}")
-    line = ann.message("Line 20 of it.")
-    expect(line).to_be_in_viewport()
-    settled(ann.page)
+    with client_of(sqlite_site.ann, sqlite_site.server) as client:
+        ids = [say(client, "long story", f"Line {number} of it.") for number in range(40)]
+        say(ben, "short story", "The end.")
+        ann = shared_page(sqlite_site.server, sqlite_site.ann)
+        ann.go(f"{place('long story')}/near/{ids[20]}")
+        line = ann.message("Line 20 of it.")
+        expect(line).to_be_in_viewport()
+        settled(ann.page)
 
-    def top() -> float:
-        box = line.bounding_box()
-        assert box
-        return box["y"]
+        def top() -> float:
+            box = line.bounding_box()
+            assert box
+            return box["y"]
 
-    before = top()
-    move(ben, ids[0], "✔ long story")
-    expect(ann.page.locator(f"main h1 .resolved{SHOWN}")).to_be_visible()
-    expect(line).to_be_in_viewport()
-    eventually(ann.page, lambda: abs(top() - before) < 2)
+        before = top()
+        # What ann does herself isn't unread.
+        move(client, ids[0], "✔ long story")
+        expect(ann.page.locator(f"main h1 .resolved{SHOWN}")).to_be_visible()
+        expect(line).to_be_in_viewport()
+        eventually(ann.page, lambda: abs(top() - before) < 2)
+        # Also if it's hidden.
+        go(ann, "short story", "The end.")
+        move(client, ids[0], "long story")
+        hidden = ann.page.locator("[data-hidden] textarea[aria-label$='> long story']")
+        expect(hidden).to_have_count(1)
+        go(ann, "long story", "Line 20 of it.")
+        expect(line).to_be_in_viewport()
+        eventually(ann.page, lambda: abs(top() - before) < 2)

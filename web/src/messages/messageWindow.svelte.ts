@@ -171,8 +171,13 @@ export class MessageWindow {
   /** Keep the position if the topic moves: another list shows it then. */
   hear(event: ServerEvent): void {
     const move = wholeMove(event);
-    if (!move || ![this.#topicKey, moved?.key].includes(move.from)) return;
-    moved = { key: keyOf(move.to), place: this.scroller?.place() ?? null };
+    const { shown } = this.view;
+    // It may move again before another list shows it.
+    const isHere = move?.from === this.#topicKey || (shown && move?.from === moved?.key);
+    if (!move || !isHere) return;
+    const place = this.scroller?.place() ?? null;
+    if (shown) moved = { key: keyOf(move.to), place };
+    else if (place) places.set(nameOf(narrowOf(move.to)), place);
   }
 
   get #topicKey(): ConversationKey | undefined {
