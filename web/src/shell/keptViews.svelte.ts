@@ -11,6 +11,8 @@ type KeptRoute = ({ view: "narrow" } & Place) | { view: "feed" | "inbox" | "rece
 /** The maximum numbers of hidden conversations that were opened, and of others. */
 const MAX_OPENED = 6;
 const MAX_PREPARED = 2;
+/** The maximum number of views while they are opened faster than they are painted. */
+const MAX_UNTRIMMED = 16;
 
 export class KeptView implements ViewState {
   shown = $state(false);
@@ -54,6 +56,7 @@ export class KeptViews {
     view.route = route as KeptRoute;
     view.shown = view.opened = true;
     this.#used = [...this.#used.filter((other) => other !== view), view];
+    if (this.all.length > MAX_UNTRIMMED) this.trim();
   }
 
   /** Render a conversation that's likely to be opened next. */

@@ -50,6 +50,15 @@ it("drops what wasn't used for the longest time", () => {
   expect(views.shown?.narrow).toEqual(topic("h"));
 });
 
+it("keeps a limited number of views while a key is held down", () => {
+  const views = new KeptViews();
+  for (let number = 0; number < 100; number += 1) {
+    open(views, `topic ${number}`);
+    expect(views.all.length).toBeLessThanOrEqual(16);
+  }
+  expect(views.shown?.narrow).toEqual(topic("topic 99"));
+});
+
 it("follows a topic that moves", () => {
   const views = new KeptViews();
   open(views, "old");
