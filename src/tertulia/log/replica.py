@@ -237,7 +237,7 @@ class Replica:
 
     async def _follow_up(self, head: Head, growth: LogTail | None) -> bool:
         """Call the followers with everything up to the new state, beginning with `growth`. Return
-        whether the log no longer has some of it. If the database fails, the next reload goes on
+        whether the log no longer has some of it. If the database fails, the next reload continues
         from there."""
         while growth is not None and growth.position.seq < head.seq:
             self.position = growth.position
