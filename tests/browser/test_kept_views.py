@@ -436,3 +436,21 @@ def test_a_reader_keeps_their_place_when_the_topic_is_resolved(
         go(ann, "long story", "Line 20 of it.")
         expect(line).to_be_in_viewport()
         eventually(ann.page, lambda: abs(top() - before) < 2)
+
+
+def test_the_browser_can_open_another_view_before_one_is_in_the_history(
+    sqlite_site: Site, shared_page: Open
+) -> None:
+    """A view's history entry is added once it's painted."""
+    ann = shared_page(sqlite_site.server, sqlite_site.ann)
+    ann.go("feed")
+    page = ann.page
+    settled(page)
+    page.evaluate(
+        "() => { document.querySelector('a[href=\"#inbox\"]').click(); location.hash = 'drafts'; }"
+    )
+    expect(page.locator(f"main h1{SHOWN}")).to_have_text("Drafts")
+    # Its entry would come by now.
+    page.evaluate("() => new Promise((go) => requestAnimationFrame(() => setTimeout(go, 50)))")
+    assert page.evaluate("() => location.hash") == "#drafts"
+    expect(page.locator(f"main h1{SHOWN}")).to_have_text("Drafts")

@@ -1,7 +1,8 @@
 """Polls (GET /events) while the disk or the client is slow, with both ways of answering them."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from tests.support import Organization, until
 from tests.unit.test_log import Counting
 from tests.wire.loopback import SERVER_SETTINGS, WAYS, Answer, Line, Loopback, poll, serving
+
+pytestmark = pytest.mark.usefixtures("no_jobs")
 
 MESSAGE = {"type": "stream", "to": "lounge", "topic": "t", "content": "not on disk"}
 LARGE = 9000
@@ -24,8 +27,9 @@ async def server(org: Organization, request: pytest.FixtureRequest) -> AsyncIter
 
 
 @pytest.fixture
-def counting(server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Counting:
-    return Counting(server.org.node.store, monkeypatch)
+def counting(server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counting]:
+    with closing(Counting(server.org.node.store, monkeypatch)) as counting:
+        yield counting
 
 
 async def held(

@@ -2,6 +2,8 @@
 
 import asyncio
 import time
+from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import apsw
@@ -23,8 +25,9 @@ pytestmark = pytest.mark.usefixtures("no_jobs")
 
 
 @pytest.fixture
-def counting(org: Organization, monkeypatch: pytest.MonkeyPatch) -> Counting:
-    return Counting(org.node.store, monkeypatch)
+def counting(org: Organization, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counting]:
+    with closing(Counting(org.node.store, monkeypatch)) as counting:
+        yield counting
 
 
 async def problems(org: Organization) -> list[str]:

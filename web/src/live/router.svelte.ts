@@ -35,8 +35,8 @@ export class Router {
     return untrack(() => this.read(fragment));
   });
 
-  /** The fragment of a view that's shown, but isn't in the history yet. */
-  #pending: string | null = null;
+  /** The fragment of a view that's shown, but isn't in the history yet, and the URL's until then. */
+  #pending: { fragment: string; from: string } | null = null;
   #stopped = new AbortController();
 
   constructor(private readonly store: Store) {
@@ -69,7 +69,7 @@ export class Router {
   go(fragment: string): void {
     if (fragment === this.#current) return;
     this.#push();
-    this.#pending = fragment;
+    this.#pending = { fragment, from: current() };
     this.fragment = fragment;
     window.dispatchEvent(new HashChangeEvent("hashchange"));
     // Adding a history entry takes the browser longer than the client needs to show a view.
@@ -78,27 +78,33 @@ export class Router {
 
   /** Replace the fragment without a history entry. */
   replace(fragment: string): void {
-    if (this.#pending === null)
-      window.history.replaceState(window.history.state, "", `#${fragment}`);
-    else this.#pending = fragment;
+    if (this.#isPending) this.#pending = { fragment, from: current() };
+    else window.history.replaceState(window.history.state, "", `#${fragment}`);
     this.fragment = fragment;
   }
 
+  /** Whether a view isn't in the history yet, and the browser hasn't opened another one since. */
+  get #isPending(): boolean {
+    return this.#pending?.from === current();
+  }
+
   get #current(): string {
-    return this.#pending ?? current();
+    return this.#pending && this.#isPending ? this.#pending.fragment : current();
   }
 
   /** Add the pending view to the history. */
   #push(): void {
-    if (this.#pending === null) return;
+    const pending = this.#isPending ? this.#pending : null;
+    this.#pending = null;
+    if (!pending) return;
+    const { fragment } = pending;
     try {
       // Unlike a new fragment, it computes no layout for an element to scroll to.
-      window.history.pushState(null, "", `#${this.#pending}`);
+      window.history.pushState(null, "", `#${fragment}`);
     } catch {
       // Safari allows this only a number of times in a row.
-      window.location.hash = this.#pending;
+      window.location.hash = fragment;
     }
-    this.#pending = null;
     this.fragment = current();
   }
 
