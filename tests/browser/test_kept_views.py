@@ -423,7 +423,7 @@ def test_a_reader_keeps_their_place_when_the_topic_is_resolved(
             return box["y"]
 
         before = top()
-        # What ann does herself isn't unread.
+        # Ann's own changes don't add unread messages.
         move(client, ids[0], "✔ long story")
         expect(ann.page.locator(f"main h1 .resolved{SHOWN}")).to_be_visible()
         expect(line).to_be_in_viewport()
