@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import hmac
 import json
+import threading
 import tracemalloc
 from typing import Any
 from urllib.parse import urlencode
@@ -18,6 +19,7 @@ from tertulia.integrations.services import INTEGRATIONS
 from tertulia.model.errors import TooOften
 from tertulia.service.webhooks import templates
 from tertulia.service.webhooks import templates as templates_module
+from tertulia.store import webhooks
 from tertulia.workers import TaskLimitExceeded
 from tests.support import Organization, Person, Reply, TestClock, open_organization, row
 
@@ -382,3 +384,28 @@ async def test_the_delivery_log_is_limited(org: Organization) -> None:
             assert len(await journal(org, bot)) == 31
     assert len(await journal(org, bot)) == 50
     assert len(await journal(org, other)) == 1
+
+
+@pytest.mark.usefixtures("no_jobs")
+async def test_the_delivery_log_is_written_once_when_a_node_stops_while_it_writes(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bot = await create_webhook(org)
+    assert (await send_payload(bot, "github", PUSHED, PUSH)).ok
+    begun, released = threading.Event(), threading.Event()
+    write_journal = webhooks.write_journal
+
+    def slowly(*arguments: Any) -> None:
+        begun.set()
+        assert released.wait(60)
+        write_journal(*arguments)
+
+    monkeypatch.setattr(webhooks, "write_journal", slowly)
+    node = org.node
+    writing = asyncio.create_task(node.journal.write(node.store))
+    assert await asyncio.to_thread(begun.wait, 60)
+    writing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    released.set()
+    assert len(await journal(org, bot)) == 1

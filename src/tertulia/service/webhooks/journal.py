@@ -46,13 +46,20 @@ class Journal:
             if not lines:
                 return
 
+            has_begun = False
+
             def write(connection: Connection) -> None:
+                nonlocal has_begun
+                has_begun = True
                 for bot_id, entries in lines.items():
                     webhooks.write_journal(connection, bot_id, entries)
 
             try:
                 await store.write(write)
-            except BaseException:
+            except BaseException as error:
+                # A transaction that has begun is committed although nobody waits for it anymore.
+                if has_begun and isinstance(error, asyncio.CancelledError):
+                    raise
                 for bot_id, entries in self._waiting.items():
                     lines.setdefault(bot_id, deque(maxlen=MAX_JOURNAL)).extend(entries)
                 self._waiting = lines
