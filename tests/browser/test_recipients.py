@@ -75,6 +75,18 @@ def test_text_of_a_new_message_is_kept_where_writing_is_not_possible(ann: Window
     ann.page.get_by_role("textbox", name="Message Ben").fill("")
 
 
+def test_text_is_kept_when_the_view_changes_before_it_is_painted(ann: Window) -> None:
+    begin_to_ben(ann, "")
+    ann.page.evaluate(
+        "() => { document.execCommand('insertText', false, 'Kept for later');"
+        " location.hash = '#settings/account'; }"
+    )
+    expect(ann.page.get_by_text("Your message to Ben was saved as a draft.")).to_be_visible()
+    ann.page.get_by_role("button", name="Continue writing").click()
+    expect(ann.page.get_by_role("textbox", name="Message Ben")).to_have_value("Kept for later")
+    ann.page.get_by_role("textbox", name="Message Ben").fill("")
+
+
 def test_tab_order_of_a_new_message_follows_its_fields(ann: Window) -> None:
     page, keys = ann.page, ann.page.keyboard
     page.get_by_role("main").focus()
