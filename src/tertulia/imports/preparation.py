@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, suppress
 from typing import Final, Protocol, TypeVar
@@ -34,6 +35,8 @@ MAX_EDITS: Final = 1000
 """The most edits of a message that are imported: the newest ones."""
 TOGETHER: Final = 500
 """Messages that are prepared together."""
+FILES_TOGETHER: Final = 4
+"""The most files that are stored at the same time, because each waits for the disk."""
 EMPTY: Final = "(empty message)"
 """The content of messages without content, because all messages here have some."""
 
@@ -105,6 +108,15 @@ class PreparedBatch(Struct, kw_only=True):
         )
 
 
+class _StoredBatch(Struct):
+    """A batch whose files are stored."""
+
+    batch: PreparedBatch
+    stored: dict[str, Attachment | None] | None = None
+    """The files that aren't in the organization yet, by path; None for those that aren't available.
+    None for batches that are already written."""
+
+
 class AttachmentStore(Protocol):
     """Stores files that messages link."""
 
@@ -124,7 +136,8 @@ class TextRenderer(Protocol):
 
 
 class Preparation:
-    """Reads batches from a source, and prepares the next one while the previous one is written."""
+    """Reads batches from a source, stores their files, and renders their texts. While one batch is
+    written, the next one is rendered, and files of the one after that are stored."""
 
     def __init__(
         self, context: ImportContext, source: Source, files: AttachmentStore, renderer: TextRenderer
@@ -136,17 +149,16 @@ class Preparation:
         self._now = context.now
         self._references = References(context.state, context.ids, secrets.token_hex(8))
         self._renderer = renderer
-        self._files_before: dict[str, Attachment] = {}
-        self._files_now: dict[str, Attachment] = {}
-        """Files of the previous batch, which may not be written yet, and of the current one, by
-        path."""
+        self._recent: deque[dict[str, Attachment]] = deque(maxlen=2)
+        """Files of the previous batches, which may not be written yet, by path."""
 
     async def batches(self, after: str, written: str) -> AsyncGenerator[PreparedBatch]:
         """Yield the batches after the position. Batches up to the later position `written` aren't
         prepared. Raises SourceError."""
         async with (
             aclosing(_ahead(self._read(after, written))) as read,
-            aclosing(_ahead(self._prepared(read, after != written, written))) as prepared,
+            aclosing(_ahead(self._with_files(read, after != written, written))) as stored,
+            aclosing(_ahead(self._prepared(stored))) as prepared,
         ):
             async for batch in prepared:
                 yield batch
@@ -186,19 +198,56 @@ class Preparation:
                 return
             yield PreparedBatch(sources=batches_read, report=report.taken())
 
-    async def _prepared(
+    async def _with_files(
         self, batches: AsyncIterator[PreparedBatch], is_written: bool, written: str
-    ) -> AsyncIterator[PreparedBatch]:
+    ) -> AsyncIterator[_StoredBatch]:
         async for batch in batches:
             if is_written:
                 is_written = batch.position != written
+                yield _StoredBatch(batch)
             else:
-                await self._prepare(batch)
-            yield batch
+                yield _StoredBatch(batch, await self._stored(batch))
 
-    async def _prepare(self, batch: PreparedBatch) -> None:
-        """Render the texts and store the files."""
-        self._files_before, self._files_now = self._files_now, {}
+    async def _prepared(self, batches: AsyncIterator[_StoredBatch]) -> AsyncIterator[PreparedBatch]:
+        async for some in batches:
+            if some.stored is not None:
+                await self._prepare(some.batch, some.stored)
+            yield some.batch
+
+    async def _stored(self, batch: PreparedBatch) -> dict[str, Attachment | None]:
+        """Store the batch's files, unless an earlier attempt did."""
+        wanted: dict[str, list[SourceAttachment]] = {}
+        for message in batch.messages:
+            for source in message.attachments:
+                if self._state.uploads.at_path(source.path) is None:
+                    wanted.setdefault(source.path, []).append(source)
+        stored: dict[str, Attachment | None] = {}
+        for files in self._recent:
+            stored |= {path: file for path, file in files.items() if path in wanted}
+        missing = [path for path in wanted if path not in stored]
+        turns = asyncio.Semaphore(FILES_TOGETHER)
+
+        async def store(path: str) -> tuple[Attachment | None, ImportReport]:
+            report = ImportReport()
+            async with turns:
+                for source in wanted[path]:
+                    file = await self._files.attachment(source, self._state, self._now, report)
+                    if file is not None:
+                        return file, report
+            return None, report
+
+        # An error is raised only when nothing is being stored anymore.
+        results = await asyncio.gather(*map(store, missing), return_exceptions=True)
+        for path, result in zip(missing, results, strict=True):
+            if isinstance(result, BaseException):
+                raise result
+            stored[path], report = result
+            batch.report.add(report)
+        self._recent.append({path: file for path, file in stored.items() if file is not None})
+        return stored
+
+    async def _prepare(self, batch: PreparedBatch, stored: dict[str, Attachment | None]) -> None:
+        """Render the texts."""
         texts: list[Text] = []
         contents: list[str] = []
         edits: list[tuple[SourceEdit, ...]] = []
@@ -207,8 +256,8 @@ class Preparation:
         messages = batch.messages
         for message in messages:
             user_id = self._ids.find("user", message.sender) or 0
-            original, stored = await self._attachments(message, batch.report)
-            files.append(stored)
+            original, linked = self._attachments(message, stored)
+            files.append(linked)
             links.append([])
             text = self._references.replaced(original, links[-1])
             contents.append(self._content(message, text, batch.report))
@@ -289,23 +338,18 @@ class Preparation:
             )
         return at
 
-    async def _attachments(
-        self, message: SourceMessage, report: ImportReport
+    def _attachments(
+        self, message: SourceMessage, stored: dict[str, Attachment | None]
     ) -> tuple[str, tuple[Attachment, ...]]:
-        """Store a message's files, unless an earlier attempt did. Return its content, where files
-        that aren't available are linked by their original URLs, and the files' records."""
+        """Return a message's content, where files that aren't available are linked by their
+        original URLs, and the records of its new files."""
         content, attachments = message.content, []
         for source in message.attachments:
-            if self._state.uploads.at_path(source.path) is not None:
+            if source.path not in stored:
                 continue
-            recent = self._files_before.get(source.path) or self._files_now.get(source.path)
-            if recent is not None:
-                attachments.append(recent)
-                continue
-            file = await self._files.attachment(source, self._state, self._now, report)
+            file = stored[source.path]
             if file is not None:
                 attachments.append(file)
-                self._files_now[file.path] = file
             elif source.otherwise:
                 content = content.replace(f"{ADDRESS}{source.path}", source.otherwise)
         return content, tuple(attachments)
