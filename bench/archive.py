@@ -8,7 +8,6 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
@@ -19,7 +18,6 @@ from bench.organization import BEGAN, Organization
 from tertulia.model.channels import Topic
 from tertulia.model.messages import DirectConversation, Flag
 from tertulia.model.numbers import Counter
-from tertulia.model.tokenizer import words_of
 from tertulia.service.config import Config
 from tertulia.store import search_index, usage
 from tertulia.store.codec import CHUNK_BITS, encode
@@ -93,7 +91,7 @@ def add_messages(config: Config, made: Organization, count: int) -> Archive:
                 "message_search",
                 bulk.search_columns,
                 [
-                    bulk.search_row(row[0], _words(row[6]), search_index.place_of(row[3], row[5]))
+                    bulk.search_row(row[0], row[6], search_index.place_of(row[3], row[5]))
                     for row in rows
                 ],
             )
@@ -143,7 +141,7 @@ def add_topics(
     connection.close()
     results, topics, by_id = [], [], []
     messages: list[tuple[Any, ...]] = []
-    texts: list[tuple[int, list[str]]] = []
+    texts: list[tuple[int, str]] = []
     for number, name in enumerate(names):
         ids = range(first + number * count, first + (number + 1) * count)
         results.append(ids)
@@ -160,8 +158,7 @@ def add_topics(
             )
             for message_id in ids
         )
-        words = _words(text)
-        texts += ((message_id, words) for message_id in ids)
+        texts += ((message_id, text) for message_id in ids)
         topic = Topic(
             channel_id=channel_id,
             key=name,
@@ -186,10 +183,6 @@ def add_topics(
     connection.run("COMMIT")
     connection.close()
     return results
-
-
-_words = lru_cache(1 << 16)(words_of)
-"""Words for the search index. Most texts repeat."""
 
 
 def _batches(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:

@@ -32,8 +32,8 @@ class Bulk(Protocol):
     def insert(self, table: str, columns: Sequence[str], rows: Rows) -> None:
         """Insert the rows."""
 
-    def search_row(self, message_id: int, words: Sequence[str], place: int) -> Sequence[Any]:
-        """Return a row of `message_search` with the words of a message, and its channel."""
+    def search_row(self, message_id: int, text: str, place: int) -> Sequence[Any]:
+        """Return a row of `message_search` with a message, its text, and its channel."""
 
 
 class _Sqlite:

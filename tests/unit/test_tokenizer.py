@@ -3,6 +3,7 @@
 import cProfile
 import pstats
 import random
+import re
 import sys
 from collections.abc import Callable, Iterable
 
@@ -19,6 +20,7 @@ from tertulia.model.tokenizer import (
     phrases_of,
     placed_words,
     places,
+    separated_words,
     words_of,
 )
 
@@ -76,6 +78,8 @@ def test_spellings_of_one_topic_have_the_same_words() -> None:
 
 def test_a_very_long_word_counts_by_its_start() -> None:
     assert words_of("a" * 5000) == ["a" * 100] == words_of("ä" * 5000)
+    assert separated_words("a" * 101) == "a" * 100
+    assert separated_words(f"{'ä' * 101} b") == f"{'a' * 100} b"
     assert phrases_of("a" * 5000) == (Phrase(("a" * 100,), is_open=True),)
 
 
@@ -87,6 +91,8 @@ def test_words_are_the_same_with_and_without_positions(seed: int) -> None:
         text = "".join(rng.choices(letters, k=rng.randint(0, 12)))
         placed = list(placed_words(text))
         assert words_of(text) == [word.text for word in placed], text
+        indexed = re.split(r"[\x00-/:-@\[-`{-\x7f]+", separated_words(text))
+        assert words_of(text) == [word.lower() for word in indexed if word], text
         for word in placed:
             assert 0 <= word.start < word.end <= len(text)
 

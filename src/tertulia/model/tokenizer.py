@@ -108,6 +108,16 @@ def words_of(text: str) -> list[str]:
     return words
 
 
+def separated_words(text: str) -> str:
+    """Return a text that has the same words if everything in ASCII except letters and digits
+    separates them. Letters in ASCII may be in upper case."""
+    folded = text if text.isascii() else _spaced(text)
+    # Splitting a text into words takes ten times as long.
+    if folded is None or max(map(len, folded.split()), default=0) > MAX_LENGTH:
+        return " ".join(words_of(text))
+    return folded
+
+
 def placed_words(text: str) -> Iterator[Word]:
     """Yield the words of a text in order, with their positions."""
     if text.isascii():

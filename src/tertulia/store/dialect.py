@@ -122,9 +122,9 @@ class Dialect(ABC):
         row for each."""
 
     @abstractmethod
-    def search_row(self, message_id: int, words: Sequence[str], place: int) -> tuple[Any, ...]:
-        """Return the parameters of `search_insert` for a message, its words in order, and its place
-        (see `Lookup`)."""
+    def search_row(self, message_id: int, text: str, place: int) -> tuple[Any, ...]:
+        """Return the parameters of `search_insert` for a message, its text, and its place (see
+        `Lookup`)."""
 
     @abstractmethod
     def search_delete(self) -> str:

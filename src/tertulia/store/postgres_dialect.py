@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from tertulia.model.narrow import LARGEST
-from tertulia.model.tokenizer import Phrase
+from tertulia.model.tokenizer import Phrase, words_of
 from tertulia.store.dialect import Dialect, Lookup
 
 CHANNEL = (
@@ -173,9 +173,10 @@ class PostgresDialect(Dialect):
     def collected(self, column: str) -> str:
         return f"CAST(json_agg({column}) AS TEXT)"
 
-    def search_row(self, message_id: int, words: Sequence[str], place: int) -> tuple[Any, ...]:
-        # PostgreSQL sorts and joins them, and limits the positions.
-        placed = " ".join([f"'{word}':{position}" for position, word in enumerate(words, 1)])
+    def search_row(self, message_id: int, text: str, place: int) -> tuple[Any, ...]:
+        # PostgreSQL sorts and joins the words, and limits their positions.
+        words = enumerate(words_of(text), 1)
+        placed = " ".join([f"'{word}':{position}" for position, word in words])
         return message_id, placed, place
 
     def search_delete(self) -> str:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from tertulia.model.numbers import counted
-from tertulia.model.tokenizer import words_of
 from tertulia.store.database import Connection
 
 _BATCH = 5000
@@ -18,7 +17,7 @@ def add(connection: Connection, messages: Iterable[Searchable]) -> None:
     connection.run_many(
         dialect.search_insert,
         [
-            dialect.search_row(message_id, words_of(content), place_of(channel_id, direct_id))
+            dialect.search_row(message_id, content, place_of(channel_id, direct_id))
             for message_id, content, channel_id, direct_id in messages
         ],
     )
@@ -72,10 +71,7 @@ def add_topics(connection: Connection, places: Iterable[tuple[int, str]]) -> Non
     dialect = connection.dialect
     connection.run_many(
         dialect.topic_search_insert,
-        [
-            (dialect.search_row(0, words_of(key), 0)[1], channel_id, key)
-            for channel_id, key in places
-        ],
+        [(dialect.search_row(0, key, 0)[1], channel_id, key) for channel_id, key in places],
     )
 
 

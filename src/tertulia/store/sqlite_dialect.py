@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from tertulia.model.narrow import LARGEST
-from tertulia.model.tokenizer import Phrase
+from tertulia.model.tokenizer import Phrase, separated_words
 from tertulia.store.dialect import Dialect, Lookup
 
 _encoder: Final = msgspec.json.Encoder()
@@ -42,7 +42,7 @@ class SqliteDialect(Dialect):
         "INSERT INTO message_search (rowid, content, topic)"
         " SELECT id, content, COALESCE(topic, '') FROM messages",
     )
-    # `ascii` treats all characters beyond ASCII as letters, so only spaces separate words.
+    # `ascii` treats all characters beyond ASCII as letters (see `separated_words`).
     search_schema = (
         "DROP TABLE message_search",
         "CREATE VIRTUAL TABLE message_search USING fts5(content, topic, content='',"
@@ -124,8 +124,8 @@ class SqliteDialect(Dialect):
     def collected(self, column: str) -> str:
         return f"json_group_array({column})"
 
-    def search_row(self, message_id: int, words: Sequence[str], place: int) -> tuple[Any, ...]:
-        return message_id, " ".join(words)
+    def search_row(self, message_id: int, text: str, place: int) -> tuple[Any, ...]:
+        return message_id, separated_words(text)
 
     def search_delete(self) -> str:
         return f"DELETE FROM message_search WHERE {self.among('rowid')}"
