@@ -113,9 +113,20 @@ def separated_words(text: str) -> str:
     separates them. Letters in ASCII may be in upper case."""
     folded = text if text.isascii() else _spaced(text)
     # Splitting a text into words takes ten times as long.
-    if folded is None or max(map(len, folded.split()), default=0) > MAX_LENGTH:
+    if folded is None or _may_have_long_word(folded):
         return " ".join(words_of(text))
     return folded
+
+
+def _may_have_long_word(text: str) -> bool:
+    """Whether the text has more than `MAX_LENGTH` characters without a space."""
+    start = 0
+    while len(text) - start > MAX_LENGTH:
+        space = text.rfind(" ", start, start + MAX_LENGTH + 1)
+        if space < 0:
+            return True
+        start = space + 1
+    return False
 
 
 def placed_words(text: str) -> Iterator[Word]:
