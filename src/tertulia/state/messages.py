@@ -21,7 +21,7 @@ from tertulia.model.nouns import Noun
 from tertulia.model.numbers import Counter
 from tertulia.model.ranges import ids_of
 from tertulia.state.attachments import claim, release
-from tertulia.state.folds import FOLDS, revised
+from tertulia.state.folds import FOLDS
 from tertulia.state.pins import forget_pins, take_pins_along
 from tertulia.state.tables import Inverted, Table, Unique
 
@@ -168,7 +168,7 @@ def _(state: State, change: changes.MessageSent) -> None:
             state.directs.put(change.new_conversation)
             state.unread.began(change.new_conversation.id)
         conversation = state.directs[message.direct_id]
-        state.directs.put(revised(conversation, {"last_message_id": message.id}))
+        state.directs.put(msgspec.structs.replace(conversation, last_message_id=message.id))
     state.sent.note(change)
     state.unread.sent(message)
     claim(state, message.id, change.attachment_ids)

@@ -62,7 +62,7 @@ from tertulia.state.personal import (
 from tertulia.state.pins import PinTable
 from tertulia.state.profiles import ProfileValueTable, StatusTable
 from tertulia.state.reactions import CustomEmojiTable
-from tertulia.state.recent_gains import RecentGains, channels_gained, new_administrators
+from tertulia.state.recent_gains import GAINING, RecentGains, channels_gained, new_administrators
 from tertulia.state.shards import Shards
 from tertulia.state.tables import Index, StaleIndexError, Table
 from tertulia.state.unread import UnreadIndex
@@ -241,6 +241,8 @@ class State:
 
     def remember_gains(self, entry: Entry) -> None:
         """Record the things that viewers can see only since the entry."""
+        if not isinstance(entry.change, GAINING):
+            return
         for viewers, channel_ids in channels_gained(entry):
             self.channel_gains.add(entry.seq, viewers, channel_ids)
         for user_id in new_administrators(entry):

@@ -77,12 +77,15 @@ def encode_change(change: Any) -> str:
     """Encode a change for the log, without the texts that people wrote, which only their own tables
     have."""
     replace = msgspec.structs.replace
-    if isinstance(change, MessageSent | MessageEdited):
-        change = replace(change, message=replace(change.message, content="", rendered=""))
-    if isinstance(change, MessageSent) and change.widget is not None:
-        change = replace(change, widget=replace(change.widget, content=""))
+    if isinstance(change, MessageSent):
+        message = replace(change.message, content="", rendered="")
+        widget = change.widget
+        if widget is not None:
+            widget = replace(widget, content="")
+        return encode(replace(change, message=message, widget=widget))
     if isinstance(change, MessageEdited):
-        change = replace(change, was_content="", was_rendered="")
+        message = replace(change.message, content="", rendered="")
+        change = replace(change, message=message, was_content="", was_rendered="")
     if isinstance(change, SubmessageAdded):
         change = replace(change, submessage=replace(change.submessage, content=""))
     if isinstance(change, MessagesMoved) and change.arrivals:

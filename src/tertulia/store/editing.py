@@ -53,8 +53,9 @@ def write(connection: Connection, entries: Iterable[Entry]) -> None:
         if isinstance(entry.change, changes.MessagesDeleted):
             deletions.append(entry.change)
             continue
-        _delete(connection, deletions)
-        deletions = []
+        if deletions:
+            _delete(connection, deletions)
+            deletions = []
         match entry.change:
             case changes.MessageEdited():
                 _write_content(connection, entry, entry.change)

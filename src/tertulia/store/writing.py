@@ -1,6 +1,6 @@
 """Writing one commit of the log."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -151,13 +151,14 @@ Topics = frozenset[tuple[int, str]]
 def _known_topics(batch: Batch) -> Topics:
     """Return topics of the batch's messages that existed before. Incomplete if the batch moves
     or deletes messages."""
-    sent: Counter[Key] = Counter()
+    sent: dict[Key, int] = defaultdict(int)
     for entry in batch.entries:
         change = entry.change
-        if isinstance(change, changes.MessagesMoved | changes.MessagesDeleted):
+        if isinstance(change, changes.MessageSent):
+            if change.message.channel_id is not None:
+                sent[change.message.channel_id, topic_key(change.message.topic)] += 1
+        elif isinstance(change, changes.MessagesMoved | changes.MessagesDeleted):
             return frozenset()
-        if isinstance(change, changes.MessageSent) and change.message.channel_id is not None:
-            sent[change.message.channel_id, topic_key(change.message.topic)] += 1
     topics = batch.records.get("topics", {})
     return frozenset(
         place
@@ -319,12 +320,11 @@ def _write_messages(
     connection: Connection, sent: Sequence[tuple[int, changes.MessageSent]], known: Topics
 ) -> None:
     messages = [change.message for _, change in sent]
+    topics = [(message.channel_id, topic_key(message.topic)) for message in messages]
     first: dict[tuple[int, str], tuple[int, str]] = {}
-    for seq, change in sent:
-        message = change.message
-        if message.channel_id is not None:
-            topic = message.channel_id, topic_key(message.topic)
-            first.setdefault(topic, (seq, message.topic))
+    for (seq, change), (channel_id, key) in zip(sent, topics, strict=True):
+        if channel_id is not None:
+            first.setdefault((channel_id, key), (seq, change.message.topic))
     begun = [(seq, *topic, name) for topic, (seq, name) in first.items() if topic not in known]
     editing.begin_topics(connection, begun)
     connection.run_many(
@@ -338,9 +338,9 @@ def _write_messages(
                 m.sender_id,
                 m.sent_at,
                 m.channel_id,
-                *(m.channel_id, topic_key(m.topic)),
+                *topic,
                 m.topic if m.channel_id is not None else None,
-                *(m.channel_id, topic_key(m.topic)),
+                *topic,
                 m.direct_id,
                 m.content,
                 m.rendered,
@@ -351,7 +351,7 @@ def _write_messages(
                 int(m.is_me),
                 int(m.mentions_all),
             )
-            for m in messages
+            for m, topic in zip(messages, topics, strict=True)
         ],
     )
     search_index.add(connection, ((m.id, m.content, m.channel_id, m.direct_id) for m in messages))
