@@ -26,6 +26,8 @@ class ImportedHistory:
     def add(self, prepared: PreparedMessage, message: Message) -> None:
         """Add the edits of a message, and its reactions."""
         source, message_id = prepared.source, message.id
+        if not prepared.edits and not source.reactions:
+            return
         for n, (edit, before) in enumerate(zip(prepared.edits, prepared.before, strict=True), 1):
             content, html = edit.was_content, None if before is None else before.html
             if {content, edit.topic, edit.channel} == {None}:

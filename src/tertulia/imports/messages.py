@@ -21,7 +21,7 @@ from tertulia.imports.progress import RetentionCheck
 from tertulia.imports.records import Key, SourceMessage
 from tertulia.imports.values import storable
 from tertulia.markup import addresses
-from tertulia.model.attachments import Attachment, linked_paths
+from tertulia.model.attachments import ADDRESS, Attachment, linked_paths
 from tertulia.model.changes import (
     AnyChange,
     AttachmentAdded,
@@ -190,9 +190,10 @@ class _Batch:
         if channel_id is not None:
             self._count_topic(channel_id, topic_key(topic))
         self._writer._retention.check(source)
-        files = [self._file(file) for file in prepared.files if self._known(file.path) is None]
-        changes += [AttachmentAdded(attachment=file) for file in files]
-        self._report.count("files", len(files))
+        for file in prepared.files:
+            if self._known(file.path) is None:
+                changes.append(AttachmentAdded(attachment=self._file(file)))
+                self._report.count("files")
         rendered, content, html = prepared.rendered, prepared.content, prepared.rendered.html
         for link in prepared.links:
             url = self._writer._linked.get(_link_key(link.key))
@@ -232,11 +233,11 @@ class _Batch:
                 imported=True,
             )
         )
-        place_ = place_of(message)
-        changes += [SubmessageAdded(submessage=part, place=place_) for part in parts[1:]]
+        changes += [SubmessageAdded(submessage=part, place=place_of(message)) for part in parts[1:]]
         if source.is_pinned and channel_id is not None:
             changes += self._pin(message, sender_id)
-        changes += self._reminders(source, message_id)
+        if source.reminders:
+            changes += self._reminders(source, message_id)
         self._history.add(prepared, message)
         if source.is_linked:
             key, url = _link_key(source.key), self._url(message)
@@ -294,6 +295,8 @@ class _Batch:
         """Return the files that the message links: those that the source names, and the sender's.
         In an existing organization, the source may name only new files, because an export must not
         give access to other people's files."""
+        if not source.attachments and ADDRESS not in content:
+            return ()
         attachments = []
         for attachment in source.attachments:
             file = self._known(attachment.path)
@@ -313,6 +316,8 @@ class _Batch:
         """Return the sparse flags by user. People who received a message that mentions everyone
         have no flag for that. People who have it unread without having received it have a
         record."""
+        if not source.flags and not source.unread_by:
+            return {}
         flags: dict[int, Flag] = {}
         for key, flag in source.flags.items():
             user_id = self._ids.find("user", key)
@@ -353,6 +358,8 @@ class _Batch:
             begun = widgets.first_submessage(message.content)
             if begun is not None:
                 given = [(source.sender, widgets.WIDGET, begun)]
+        if not given:
+            return []
         parts = []
         for user, kind, content in given[:MAX_PARTS]:
             user_id = self._ids.find("user", user)
