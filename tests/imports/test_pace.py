@@ -24,7 +24,7 @@ async def test_an_import_writes_smaller_batches_while_others_write(
 ) -> None:
     """Batches of the source have 10 messages."""
     monkeypatch.setattr("tertulia.imports.importer.RenderPool", SameProcess)
-    monkeypatch.setattr(message_import, "MESSAGE_BATCH", 50)
+    monkeypatch.setattr(message_import, "MESSAGE_BATCH", 25)  # Twice that while founding.
     written: list[int] = []
     pauses: list[int] = []
     now = 1000.0

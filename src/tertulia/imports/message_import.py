@@ -17,6 +17,10 @@ from tertulia.imports.records import SourceMessage
 from tertulia.store.notes import Note
 
 MESSAGE_BATCH: Final = 500
+"""The most messages in a commit, if the organization existed before the import."""
+FOUNDING_FACTOR: Final = 2
+"""How many times as many messages a commit has while the import founds the organization, where it
+rarely makes others wait. Messages of one commit share the pages that it writes."""
 READ_CHANGE_BATCH: Final = 20
 READ_STATE_BATCH: Final = 20_000
 """Messages whose read state is written together."""
@@ -76,9 +80,10 @@ class MessageImport:
 
     async def _write(self, batch: PreparedBatch) -> None:
         """Write the batch in one or more commits, so that other writers get their turn."""
+        alone = MESSAGE_BATCH * FOUNDING_FACTOR if self._progress.is_new else MESSAGE_BATCH
         rest: PreparedBatch | None = batch
         while rest is not None:
-            piece, rest = rest.cut(self._commits.pace.most(MESSAGE_BATCH))
+            piece, rest = rest.cut(self._commits.pace.most(alone))
             await self._write_piece(piece)
         if self._read.size >= READ_STATE_BATCH:
             await self._write_read_state()

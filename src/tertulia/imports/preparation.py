@@ -33,7 +33,7 @@ from tertulia.state.state import State
 
 MAX_EDITS: Final = 1000
 """The most edits of a message that are imported: the newest ones."""
-TOGETHER: Final = 500
+TOGETHER: Final = 1000
 """Messages that are prepared together."""
 FILES_TOGETHER: Final = 4
 """The most files that are stored at the same time, because each waits for the disk."""
