@@ -13,7 +13,7 @@ from tertulia.service.config import Config
 from tertulia.state import messages
 from tertulia.state import state as organization
 from tertulia.state.state import State
-from tertulia.state.tables import Grouped, Ordered, Table
+from tertulia.state.tables import Grouped, Ordered, PairRows, Table
 from tertulia.store import migrations
 from tertulia.store.migrations import MIGRATIONS
 from tertulia.store.schema_upgrade import migrate
@@ -138,3 +138,28 @@ def test_recent_writes_are_limited_by_their_size_in_memory(
         assert not writes.since(writes.floor, some[: writes.floor])
         assert writes.since(writes.floor, some[-1:])
     assert numbers[0] > 2 * numbers[1]
+
+
+def test_rows_with_keys_of_two_fields_are_a_mapping() -> None:
+    rng = random.Random(1)
+    rows: PairRows[Note] = PairRows()
+    expected: dict[tuple[int, int], Note] = {}
+    for n in range(3000):
+        key = rng.randrange(6), rng.randrange(6)
+        if rng.random() < 0.5:
+            rows[key] = expected[key] = Note(n, 0)
+        else:
+            assert rows.pop(key, None) == expected.pop(key, None)
+        assert rows == expected
+        assert {first for first, _ in expected} == rows.groups.keys()
+        assert (key in rows, rows.get(key)) == (key in expected, expected.get(key))
+        assert len(rows.groups[key[0]]) == sum(first == key[0] for first, _ in expected)
+
+
+def test_a_copy_of_rows_with_keys_of_two_fields_leaves_the_original_alone() -> None:
+    rows: PairRows[Note] = PairRows()
+    rows.update({(1, 1): Note(1, 0), (2, 2): Note(2, 0)})
+    copied = rows.with_records({(1, 2): Note(3, 0), (3, 3): Note(4, 0)})
+    assert dict(rows) == {(1, 1): Note(1, 0), (2, 2): Note(2, 0)}
+    assert dict(copied) == {**rows, (1, 2): Note(3, 0), (3, 3): Note(4, 0)}
+    assert copied.groups[2] is rows.groups[2]

@@ -18,7 +18,15 @@ from tertulia.model.nouns import Noun
 from tertulia.model.users import User
 from tertulia.state.folds import FOLDS, revised
 from tertulia.state.shards import Shards
-from tertulia.state.tables import Grouped, Index, Nested, Table, TableIndex, Unique
+from tertulia.state.tables import (
+    Grouped,
+    Index,
+    Nested,
+    PairTable,
+    Table,
+    TableIndex,
+    Unique,
+)
 
 if TYPE_CHECKING:
     from tertulia.state.state import State
@@ -91,24 +99,30 @@ class ChannelTable(Table[Channel]):
         self.activity = ChannelActivity(self)
 
 
-class SubscriptionTable(Table[Subscription]):
+class SubscriptionTable(PairTable[Subscription]):
     """Present and past subscriptions: see `Subscription.is_active`."""
 
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
-        self.of_channel = Nested(self, "channel_id", "user_id")
-        """By channel ID, then user ID."""
         self.of_user = Nested(self, "user_id", "channel_id")
         """By user ID, then channel ID."""
 
+    @property
+    def of_channel(self) -> Mapping[int, Mapping[int, Subscription]]:
+        """By channel ID, then user ID."""
+        return self.rows.groups
 
-class TopicTable(Table[Topic]):
+
+class TopicTable(PairTable[Topic]):
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
-        self.of_channel = Nested(self, "channel_id", "key")
-        """By channel ID, then topic key."""
         self.message_counts = MessageCounts(self)
         self.by_newest_message = TopicsByNewestMessage(self)
+
+    @property
+    def of_channel(self) -> Mapping[int, Mapping[str, Topic]]:
+        """By channel ID, then topic key."""
+        return self.rows.groups
 
 
 class TopicsByNewestMessage(TableIndex[Topic]):

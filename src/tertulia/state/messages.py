@@ -140,18 +140,23 @@ def _(state: State, change: changes.MessageSent) -> None:
     state.counters.put(Counter(name="messages", last=message.id))
     state.recent_writes.note((message.conversation,), state.seq + 1)
     if message.channel_id is not None:
-        key = topic_key(message.topic)
-        topic = state.topics.get((message.channel_id, key))
+        key, name = topic_key(message.topic), message.topic
+        channel = state.channels[message.channel_id]
+        topic = state.topics.get((channel.id, key))
+        # Equal texts and numbers of records that stay are the same objects, to save memory.
+        if topic is None:
+            name = key if name == key else name
+            topic = Topic(
+                channel_id=channel.id, key=key, name=name, last_message_id=0, message_count=0
+            )
         state.topics.put(
-            Topic(
-                channel_id=message.channel_id,
-                key=key,
-                name=message.topic,
+            msgspec.structs.replace(
+                topic,
+                name=topic.name if topic.name == name else name,
                 last_message_id=message.id,
-                message_count=topic.message_count + 1 if topic else 1,
+                message_count=topic.message_count + 1,
             )
         )
-        channel = state.channels[message.channel_id]
         # The channel's row is written only for the first message of a day.
         if channel.first_message_id is None or (
             message.sent_at - (channel.last_message_at or 0) >= _RECENTLY

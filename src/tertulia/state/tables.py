@@ -3,7 +3,16 @@
 import copy
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    KeysView,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
 from collections.abc import Set as AbstractSet
 from itertools import count
 from operator import attrgetter
@@ -39,7 +48,7 @@ class Table(Generic[R]):
         self.noun = noun
         self.key_of: Callable[[Any], Key] = attrgetter(*noun.key)
         """Returns a record's key, faster than the noun's method."""
-        self.rows: dict[Key, R] = {}
+        self.rows: MutableMapping[Key, R] = self._rows_with({})
         self.dirty: set[Key] = set()
         self.changed: set[str] = set()
         """A set shared by all tables of a state, to which the table adds its name when it
@@ -52,6 +61,10 @@ class Table(Generic[R]):
         self.replaced: list[tuple[R | None, R]] = []
         """In a copy, the differences from the original, as pairs of old and new record."""
         self._copied_at = 0
+
+    def _rows_with(self, new: Mapping[Key, R]) -> MutableMapping[Key, R]:
+        """Return a copy of the original's rows, if any, with new ones."""
+        return {**new} if self.original is None else {**self.original.rows, **new}
 
     def watch(self, watcher: Callable[[R | None, R | None], None]) -> None:
         """Call `watcher(before, after)` for each change: `before` is None for a new record, `after`
@@ -122,7 +135,7 @@ class Table(Generic[R]):
         copied.original, copied._copied_at = self, self.version
         new = {self.key_of(record): record for record in records}
         copied.replaced = [(self.rows.get(key), record) for key, record in new.items()]
-        copied.rows = {**self.rows, **new}
+        copied.rows = copied._rows_with(new)
         copied.highest = self.highest
         return copied
 
@@ -141,6 +154,74 @@ class Table(Generic[R]):
             made = result.with_tables(lambda table: self if table is original else table)
             setattr(self, name, made)
             return made
+
+
+class _Groups(dict[Any, dict[Any, R]]):
+    def __missing__(self, value: Any) -> Mapping[Any, R]:
+        return _NOTHING
+
+
+class PairRows(MutableMapping[tuple[Any, Any], R]):
+    """Records whose keys have two fields, by the first and then by the second. A dictionary with
+    tuples as keys would need 100 bytes more for each record."""
+
+    def __init__(self) -> None:
+        self.groups: _Groups[R] = _Groups()
+        """Groups without records are empty. Don't change them."""
+
+    def with_records(self, new: Mapping[tuple[Any, Any], R]) -> "PairRows[R]":
+        """Return a copy with new records, which shares the groups without any."""
+        result: PairRows[R] = PairRows()
+        result.groups.update(self.groups)
+        result.groups.update((first, {**self.groups[first]}) for first in {key[0] for key in new})
+        result.update(new)
+        return result
+
+    def __getitem__(self, key: tuple[Any, Any]) -> R:
+        first, second = key
+        return self.groups[first][second]
+
+    def get(self, key: tuple[Any, Any], default: Any = None) -> Any:
+        first, second = key
+        return self.groups[first].get(second, default)
+
+    def __contains__(self, key: Any) -> bool:
+        first, second = key
+        return second in self.groups[first]
+
+    def __setitem__(self, key: tuple[Any, Any], record: R) -> None:
+        first, second = key
+        if first in self.groups:
+            self.groups[first][second] = record
+        else:
+            self.groups[first] = {second: record}
+
+    def __delitem__(self, key: tuple[Any, Any]) -> None:
+        first, second = key
+        group = self.groups[first]
+        del group[second]
+        if not group:
+            del self.groups[first]
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        return ((first, second) for first, group in self.groups.items() for second in group)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.groups.values()))
+
+
+class PairTable(Table[R]):
+    """A table whose keys have two fields. Its rows are also the index by the first."""
+
+    rows: PairRows[R]
+
+    def _rows_with(self, new: Mapping[Key, R]) -> PairRows[R]:
+        original = self.original
+        rows: PairRows[R] = PairRows() if original is None else original.rows  # type: ignore[assignment]
+        return rows.with_records(new)
+
+    def __iter__(self) -> Iterator[R]:
+        return (record for group in self.rows.groups.values() for record in group.values())
 
 
 class Index:
@@ -283,7 +364,7 @@ class Grouped(TableIndex[R]):
 
 
 class Nested(TableIndex[R]):
-    """Records by a field of their key, then by another one: by channel, then by user."""
+    """Records by a field of their key, then by another one: by user, then by channel."""
 
     def __init__(self, table: Table[R], outer: str, inner: str) -> None:
         self._outer: Callable[[R], Any] = attrgetter(outer)
