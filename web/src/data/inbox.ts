@@ -80,10 +80,12 @@ export class InboxRows {
     // Read each slice once: a reactive store would be asked thousands of times.
     const { me, unread, channels, topicPolicies, topicNames, mutedUsers, directs } = known;
     const slices = { me, unread, channels, topicPolicies, topicNames, mutedUsers, directs };
-    const now = { slices, latest, mentions: mentionCounts(unread) };
+    const before = this.#before;
+    const isSame = before?.slices.unread === unread;
+    const now = { slices, latest, mentions: isSame ? before.mentions : mentionCounts(unread) };
     const gone = new Set<InboxRow>();
     const made: InboxRow[] = [];
-    for (const key of changedRows(this.#before, now)) {
+    for (const key of changedRows(before, now)) {
       const previous = this.#byKey.get(key);
       if (previous) gone.add(previous);
       const row = rowOf(key, now);
