@@ -217,7 +217,7 @@ class PairTable(Table[R]):
 
     def _rows_with(self, new: Mapping[Key, R]) -> PairRows[R]:
         original = self.original
-        rows: PairRows[R] = PairRows() if original is None else original.rows  # type: ignore[assignment]
+        rows: PairRows[R] = original.rows if isinstance(original, PairTable) else PairRows()
         return rows.with_records(new)
 
     def __iter__(self) -> Iterator[R]:
