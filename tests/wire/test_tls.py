@@ -174,7 +174,8 @@ async def test_a_client_without_close_notify_is_disconnected(
     sqlite_org: Organization, certificates: Certificates, knocks: ExitStack
 ) -> None:
     """TLS ends with a message by each side. A silent client would hold the connection."""
-    server = Loopback(sqlite_org, "below", limits=QUICK, certificates=certificates)
+    limits = ConnectionLimits(most=1000, answer_seconds=0.3, sweep_seconds=0.02)
+    server = Loopback(sqlite_org, "below", limits=limits, certificates=certificates)
     async with server.open():
         plug = await knock(server, knocks)
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -186,7 +187,9 @@ async def test_a_client_without_close_notify_is_disconnected(
                 break
             except ssl.SSLWantReadError:
                 await loop.sock_sendall(plug, outgoing.read())
-                incoming.write(await loop.sock_recv(plug, 65536))
+                received = await loop.sock_recv(plug, 65536)
+                assert received, "the server closed the connection during the handshake"
+                incoming.write(received)
         client.write(HEALTH.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
         await loop.sock_sendall(plug, outgoing.read())
         async with asyncio.timeout(60):
