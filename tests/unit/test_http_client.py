@@ -627,7 +627,9 @@ async def test_tls_messages_after_the_handshake_are_no_response(
         tls = context.wrap_bio(incoming, outgoing, server_side=True)
 
         def done(step: Callable[[], object]) -> bool:
-            incoming.write(plug.recv(10_000))
+            received = plug.recv(10_000)
+            assert received, "the client closed the connection"
+            incoming.write(received)
             with contextlib.suppress(ssl.SSLWantReadError):
                 step()
                 return True
