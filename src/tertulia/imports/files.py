@@ -21,7 +21,7 @@ from tertulia.service.files.uploads import image_info
 from tertulia.state.state import State
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.files import Files
-from tertulia.store.uploads import UploadStore
+from tertulia.store.uploads import UploadDraft, UploadStore
 
 MAX_PICTURE: Final = 32 * 1024 * 1024
 """Largest avatar, emoji, or logo, in bytes."""
@@ -47,6 +47,7 @@ class SourceFiles:
         self._files = files
         self._disk = disk
         self._uploads = UploadStore(files, disk)
+        self._opening = asyncio.Lock()
         self._ids = ids
         self._report = report
 
@@ -128,20 +129,24 @@ class SourceFiles:
         user_id = owner_of(source, self._ids, state, report)
         if user_id is None:
             return None
-        draft = self._uploads.begin()
         try:
-            size = await asyncio.to_thread(self._copy, source.file, draft.file)
-            if isinstance(size, str):
-                report.skip("files", size, source.file.name)
-                return None
-            await asyncio.to_thread(draft.finish)
-            name = attachments.display_name(storable(source.file.name))
-            media_type = attachments.media_type(source.file.media_type, name)
-            picture = await image_info(draft.arriving.path, media_type, name)
-            place = self._uploads.final_path(source.path)
-            await self._files.put_from(place, draft.arriving.path)
-        finally:
-            draft.discard()
+            # Sources fetch files ahead, in the order in which they expect them to be opened.
+            async with self._opening:
+                stream = await asyncio.to_thread(self._opened, source.file)
+        except FileNotFoundError as error:
+            report.skip("files", reason_of(error), source.file.name)
+            return None
+        with stream:
+            draft = self._uploads.begin()
+            try:
+                size = await asyncio.to_thread(_copied, stream, draft)
+                name = attachments.display_name(storable(source.file.name))
+                media_type = attachments.media_type(source.file.media_type, name)
+                picture = await image_info(draft.arriving.path, media_type, name)
+                place = self._uploads.final_path(source.path)
+                await self._files.put_from(place, draft.arriving.path)
+            finally:
+                draft.discard()
         return Attachment(
             id=source.key if isinstance(source.key, int) else 0,
             user_id=user_id,
@@ -153,17 +158,11 @@ class SourceFiles:
             picture=picture,
         )
 
-    def _copy(self, file: SourceFile, into: BinaryIO) -> int | str:
-        """Copy a file. Return its size in bytes, or the reason why it isn't available."""
-        try:
-            with self._opened(file) as stream:
-                size = 0
-                while part := stream.read(_COPIED):
-                    into.write(part)
-                    size += len(part)
-                return size
-        except FileNotFoundError as error:
-            return reason_of(error)
+
+def _copied(stream: BinaryIO, draft: UploadDraft) -> int:
+    """Copy a file, and return its size in bytes."""
+    shutil.copyfileobj(stream, draft.file, _COPIED)
+    return draft.finish()
 
 
 def owner_of(

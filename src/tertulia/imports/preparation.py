@@ -224,27 +224,38 @@ class Preparation:
         stored: dict[str, Attachment | None] = {}
         for files in self._recent:
             stored |= {path: file for path, file in files.items() if path in wanted}
-        missing = [path for path in wanted if path not in stored]
-        turns = asyncio.Semaphore(FILES_TOGETHER)
+        waiting = deque(path for path in wanted if path not in stored)
+        reports = {path: ImportReport() for path in waiting}
 
-        async def store(path: str) -> tuple[Attachment | None, ImportReport]:
-            report = ImportReport()
-            async with turns:
-                for source in wanted[path]:
-                    file = await self._files.attachment(source, self._state, self._now, report)
-                    if file is not None:
-                        return file, report
-            return None, report
+        async def store() -> None:
+            while waiting:
+                path = waiting.popleft()
+                try:
+                    stored[path] = await self._first_of(wanted[path], reports[path])
+                except BaseException:
+                    waiting.clear()  # The import ends, so the others aren't needed.
+                    raise
 
         # An error is raised only when nothing is being stored anymore.
-        results = await asyncio.gather(*map(store, missing), return_exceptions=True)
-        for path, result in zip(missing, results, strict=True):
-            if isinstance(result, BaseException):
-                raise result
-            stored[path], report = result
+        results = await asyncio.gather(
+            *(store() for _ in range(FILES_TOGETHER)), return_exceptions=True
+        )
+        for error in filter(None, results):
+            raise error
+        for report in reports.values():
             batch.report.add(report)
         self._recent.append({path: file for path, file in stored.items() if file is not None})
         return stored
+
+    async def _first_of(
+        self, sources: Sequence[SourceAttachment], report: ImportReport
+    ) -> Attachment | None:
+        """Store the first file that is available."""
+        for source in sources:
+            file = await self._files.attachment(source, self._state, self._now, report)
+            if file is not None:
+                return file
+        return None
 
     async def _prepare(self, batch: PreparedBatch, stored: dict[str, Attachment | None]) -> None:
         """Render the texts."""

@@ -1,0 +1,87 @@
+"""Storing the files of an import's messages."""
+
+import asyncio
+import errno
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pytest
+from msgspec.structs import replace
+
+from tertulia.imports import importer
+from tertulia.imports.preparation import FILES_TOGETHER
+from tertulia.imports.records import SourceAttachment, SourceFile, SourceMessage
+from tertulia.service.config import Config
+from tertulia.store.disk_files import DiskFiles
+from tests.imports.invented import Invented, imported
+from tests.imports.rendering import SameProcess
+
+pytestmark = pytest.mark.anyio
+MESSAGES = 40
+
+
+@pytest.fixture(autouse=True)
+def same_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importer, "RenderPool", SameProcess)
+
+
+@pytest.fixture
+def sqlite_config(tmp_path: Path) -> Config:
+    return Config(data_dir=str(tmp_path))
+
+
+class WithFiles(Invented):
+    """Each message links a file of its sender's."""
+
+    def __init__(self) -> None:
+        super().__init__(MESSAGES)
+        self.opened: list[str] = []
+        self.files = {f"{n:02}": b"%d" % n for n in range(MESSAGES)}
+
+    def message(self, n: int) -> SourceMessage:
+        message, path = super().message(n), f"1/{n:02}/{n:032}/plan.txt"
+        file = SourceFile(place=f"{n:02}", name="plan.txt")
+        attachment = SourceAttachment(key=n, owner=message.sender, path=path, file=file)
+        content = f"[plan](/user_uploads/{path})"
+        return replace(message, content=content, attachments=(attachment,))
+
+    def open(self, place: str) -> BinaryIO:
+        self.opened.append(place)
+        return super().open(place)
+
+
+async def test_files_are_opened_in_the_order_of_their_messages(
+    sqlite_config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files are fetched from other servers in this order, before they're opened."""
+    choose = random.Random(1)
+
+    async def later(function: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
+        for _ in range(choose.randrange(10)):
+            await asyncio.sleep(0)
+        return function(*arguments, **more)
+
+    monkeypatch.setattr(asyncio, "to_thread", later)
+    source = WithFiles()
+    progress = await imported(sqlite_config, source)
+    assert progress.report.imported["files"] == MESSAGES
+    assert source.opened == sorted(source.files)
+
+
+async def test_no_more_files_are_stored_after_one_could_not_be(
+    sqlite_config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+
+    async def put_from(_: DiskFiles, path: str, __: Path) -> None:
+        tried.append(path)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DiskFiles, "put_from", put_from)
+        with pytest.raises(OSError, match="No space left on device"):
+            await imported(sqlite_config, WithFiles())
+    assert len(tried) <= FILES_TOGETHER
+    assert (await imported(sqlite_config, WithFiles())).report.imported["files"] == MESSAGES
