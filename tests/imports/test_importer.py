@@ -323,6 +323,24 @@ async def test_a_dry_run_tells_what_the_import_then_does(config: Config, is_new:
         assert "This organization keeps its own." in reasons
 
 
+@pytest.mark.parametrize("messages", [10, 20])
+async def test_an_interrupted_import_reports_everything_once(
+    config: Config, tmp_path: Any, messages: int
+) -> None:
+    class Damaged(Invented):
+        """Every message is empty, so each one is reported."""
+
+        def message(self, n: int) -> SourceMessage:
+            return replace(super().message(n), content="")
+
+    whole = msgspec.structs.replace(config, data_dir=str(tmp_path / "whole"), database_url="")
+    expected = (await imported(whole, Damaged(30))).report.to_json()
+    assert [one["count"] for one in expected["changed"]] == [30]
+    with pytest.raises(Killed):
+        await imported(config, Damaged(30), kill_at_message(messages))
+    assert (await imported(config, Damaged(30))).report.to_json() == expected
+
+
 async def test_a_canceled_import_leaves_nothing_half_done(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, suppress
 from typing import Final, Protocol, TypeVar
@@ -72,39 +72,41 @@ class PreparedMessage(Struct, frozen=True, kw_only=True):
 class PreparedBatch(Struct, kw_only=True):
     """Consecutive batches of a source."""
 
-    sources: list[MessageBatch]
-    report: ImportReport
-    """The remarks about these messages."""
+    sources: list[tuple[MessageBatch, ImportReport]]
+    """Each with the remarks about its messages, which are stored when they're written."""
     prepared: list[PreparedMessage] = []
     """The prepared messages; empty if they're already written."""
 
     @property
     def messages(self) -> list[SourceMessage]:
-        return [message for source in self.sources for message in source.messages]
+        return [message for source, _ in self.sources for message in source.messages]
+
+    @property
+    def report(self) -> ImportReport:
+        """Return the remarks about all messages."""
+        result = ImportReport()
+        for _, report in self.sources:
+            result.add(report)
+        return result
 
     @property
     def position(self) -> str:
         """Return the source's position after these batches."""
-        return self.sources[-1].position
+        return self.sources[-1][0].position
 
     def cut(self, most: int) -> "tuple[PreparedBatch, PreparedBatch | None]":
         """Return the first batches, with at most `most` messages but at least one batch, and the
         rest."""
         messages = number = 0
-        for source in self.sources:
+        for source, _ in self.sources:
             if number and messages + len(source.messages) > most:
                 break
             messages, number = messages + len(source.messages), number + 1
         if number == len(self.sources):
             return self, None
-        first, prepared = self.sources[:number], self.prepared[:messages]
         return (
-            PreparedBatch(sources=first, report=self.report, prepared=prepared),
-            PreparedBatch(
-                sources=self.sources[number:],
-                report=ImportReport(),
-                prepared=self.prepared[messages:],
-            ),
+            PreparedBatch(sources=self.sources[:number], prepared=self.prepared[:messages]),
+            PreparedBatch(sources=self.sources[number:], prepared=self.prepared[messages:]),
         )
 
 
@@ -168,35 +170,37 @@ class Preparation:
         batches = read_batches(self._source, after, report)
         failed: list[SourceError] = []
 
-        def following() -> list[MessageBatch]:
+        def following() -> list[tuple[MessageBatch, ImportReport]]:
             if failed:
                 raise failed[0]
-            read_batches: list[MessageBatch] = []
-            while sum(len(batch.messages) for batch in read_batches) < TOGETHER:
+            read: list[tuple[MessageBatch, ImportReport]] = []
+            while sum(len(batch.messages) for batch, _ in read) < TOGETHER:
                 try:
                     batch = next(batches, None)
                 except SourceError as error:
-                    if not read_batches:
+                    if not read:
                         raise
                     failed.append(error)  # Earlier batches are written first.
                     break
                 if batch is None:
+                    if read:
+                        read[-1][1].add(report.taken())
                     break
-                read_batches.append(batch)
+                read.append((batch, report.taken()))
                 if batch.position == written:
                     break
-            return read_batches
+            return read
 
         while True:
             reading = asyncio.ensure_future(asyncio.to_thread(following))
             try:
-                batches_read = await asyncio.shield(reading)
+                sources = await asyncio.shield(reading)
             except asyncio.CancelledError:
                 await asyncio.wait([reading])  # The source must not be closed in the meantime.
                 raise
-            if not batches_read:
+            if not sources:
                 return
-            yield PreparedBatch(sources=batches_read, report=report.taken())
+            yield PreparedBatch(sources=sources)
 
     async def _with_files(
         self, batches: AsyncIterator[PreparedBatch], is_written: bool, written: str
@@ -216,22 +220,27 @@ class Preparation:
 
     async def _stored(self, batch: PreparedBatch) -> dict[str, Attachment | None]:
         """Store the batch's files, unless an earlier attempt did."""
-        wanted: dict[str, list[SourceAttachment]] = {}
-        for message in batch.messages:
-            for source in message.attachments:
-                if self._state.uploads.at_path(source.path) is None:
-                    wanted.setdefault(source.path, []).append(source)
+        # Remarks are added in the order of the messages, although files take different times.
+        tries = [
+            (source, ImportReport(), report)
+            for batch_read, report in batch.sources
+            for message in batch_read.messages
+            for source in message.attachments
+            if self._state.uploads.at_path(source.path) is None
+        ]
+        wanted: dict[str, list[tuple[SourceAttachment, ImportReport]]] = defaultdict(list)
+        for source, noted, _ in tries:
+            wanted[source.path].append((source, noted))
         stored: dict[str, Attachment | None] = {}
         for files in self._recent:
             stored |= {path: file for path, file in files.items() if path in wanted}
         waiting = deque(path for path in wanted if path not in stored)
-        reports = {path: ImportReport() for path in waiting}
 
         async def store() -> None:
             while waiting:
                 path = waiting.popleft()
                 try:
-                    stored[path] = await self._first_of(wanted[path], reports[path])
+                    stored[path] = await self._first_of(wanted[path])
                 except BaseException:
                     waiting.clear()  # The import ends, so the others aren't needed.
                     raise
@@ -242,16 +251,16 @@ class Preparation:
         )
         for error in filter(None, results):
             raise error
-        for report in reports.values():
-            batch.report.add(report)
+        for _, noted, report in tries:
+            report.add(noted)
         self._recent.append({path: file for path, file in stored.items() if file is not None})
         return stored
 
     async def _first_of(
-        self, sources: Sequence[SourceAttachment], report: ImportReport
+        self, sources: Sequence[tuple[SourceAttachment, ImportReport]]
     ) -> Attachment | None:
-        """Store the first file that is available."""
-        for source in sources:
+        """Store the first file that is available. Each has its report."""
+        for source, report in sources:
             file = await self._files.attachment(source, self._state, self._now, report)
             if file is not None:
                 return file
@@ -265,14 +274,15 @@ class Preparation:
         files: list[tuple[Attachment, ...]] = []
         links: list[list[MessageLink]] = []
         messages = batch.messages
-        for message in messages:
+        reports = [report for source, report in batch.sources for _ in source.messages]
+        for message, report in zip(messages, reports, strict=True):
             user_id = self._ids.find("user", message.sender) or 0
             original, linked = self._attachments(message, stored)
             files.append(linked)
             links.append([])
             text = self._references.replaced(original, links[-1])
-            contents.append(self._content(message, text, batch.report))
-            edits.append(self._edits(message, batch.report))
+            contents.append(self._content(message, text, report))
+            edits.append(self._edits(message, report))
             texts.append((user_id, contents[-1], self._names(message.names)))
             texts += [
                 (user_id, edit.was_content, self._names(edit.was_names))
@@ -287,7 +297,7 @@ class Preparation:
                 PreparedMessage(
                     source=message,
                     content=contents[n],
-                    sent_at=self._sent_at(message, batch.report),
+                    sent_at=self._sent_at(message, reports[n]),
                     edits=edits[n],
                     rendered=html,
                     before=tuple(before),
