@@ -410,3 +410,28 @@ async def test_the_delivery_log_is_written_once_when_a_node_stops_while_it_write
     released.set()
     await node.store.write(lambda _: None)  # Ends after the canceled write.
     assert len(await journal(org, bot)) == 1
+
+
+@pytest.mark.usefixtures("no_jobs")
+async def test_the_delivery_log_is_written_once_when_a_node_stops_while_it_waits_for_the_database(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bot = await create_webhook(org)
+    assert (await send_payload(bot, "github", PUSHED, PUSH)).ok
+    begun, released = threading.Event(), threading.Event()
+    store = org.node.store
+    begin_write = store._housekeeping.begin_write
+
+    def slowly() -> Any:
+        begun.set()
+        assert released.wait(60)
+        return begin_write()
+
+    monkeypatch.setattr(store._housekeeping, "begin_write", slowly)
+    writing = asyncio.create_task(org.node.journal.write(store))
+    assert await asyncio.to_thread(begun.wait, 60)
+    writing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    released.set()
+    assert len(await journal(org, bot)) == 1

@@ -3,6 +3,7 @@ together, so that a webhook needs no extra transaction. If a node is killed, the
 lost."""
 
 import asyncio
+import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Final
@@ -46,19 +47,20 @@ class Journal:
             if not lines:
                 return
 
-            has_begun = False
+            # A transaction may continue although nobody waits for it anymore. It writes the lines
+            # only if it takes them before they're kept.
+            taken = threading.Lock()
 
             def write(connection: Connection) -> None:
-                nonlocal has_begun
-                has_begun = True
-                for bot_id, entries in lines.items():
-                    webhooks.write_journal(connection, bot_id, entries)
+                if taken.acquire(blocking=False):
+                    for bot_id, entries in lines.items():
+                        webhooks.write_journal(connection, bot_id, entries)
 
             try:
                 await store.write(write)
             except BaseException as error:
-                # A transaction that has begun is committed although nobody waits for it anymore.
-                if has_begun and isinstance(error, asyncio.CancelledError):
+                is_canceled = isinstance(error, asyncio.CancelledError)
+                if is_canceled and not taken.acquire(blocking=False):
                     raise
                 for bot_id, entries in self._waiting.items():
                     lines.setdefault(bot_id, deque(maxlen=MAX_JOURNAL)).extend(entries)
