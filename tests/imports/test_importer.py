@@ -1,6 +1,7 @@
 """The importer: the imported data, and that an interrupted import neither loses nor doubles
 data."""
 
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -14,7 +15,8 @@ from tertulia.imports import canceling
 from tertulia.imports.dry_run import dry_run
 from tertulia.imports.identifiers import MATCHED
 from tertulia.imports.messages import LINK_FACT
-from tertulia.imports.progress import FACT, IDS_FACT, ImportRefused
+from tertulia.imports.preparation import BATCHES_TOGETHER
+from tertulia.imports.progress import FACT, IDS_FACT, ImportRefused, Progress
 from tertulia.imports.records import (
     SourceAttachment,
     SourceChannel,
@@ -26,6 +28,7 @@ from tertulia.imports.records import (
     SourceOrganization,
 )
 from tertulia.imports.report import ImportReport
+from tertulia.imports.source import MessageBatch
 from tertulia.log.replica import replay_differences
 from tertulia.model.changes import UserChanged
 from tertulia.service.config import Config
@@ -35,6 +38,7 @@ from tertulia.store import installation, message_details
 from tertulia.store.database import READING
 from tertulia.store.store import database_at
 from tests.imports.invented import Invented, Killed, imported, kill_after, kill_at_message
+from tests.imports.rendering import SameProcess
 
 pytestmark = pytest.mark.anyio
 PLAN = f"2/ab/{'k' * 24}/plan.txt"
@@ -134,6 +138,27 @@ async def test_an_interrupted_import_ends_as_one_that_was_not(
     assert progress.report.imported["messages"] == 60
     assert await contents(config) == expected
     assert await unread_ids(config, 12) == {101 + n for n in range(0, 60, 3)}
+
+
+async def test_large_messages_are_not_all_read_ahead(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each batch of the source has only one message, as if messages took a megabyte each."""
+    monkeypatch.setattr("tertulia.imports.importer.RenderPool", SameProcess)
+    read: list[MessageBatch] = []
+    ahead: list[int] = []
+
+    class Large(Invented):
+        def messages(self, after: str, report: ImportReport) -> Iterator[MessageBatch]:
+            for batch in super().messages(after, report):
+                read.append(batch)
+                yield batch
+
+    def tell(progress: Progress) -> None:
+        ahead.append(len(read) - progress.messages)
+
+    await imported(config, Large(8 * BATCHES_TOGETHER, size=1), tell)
+    assert max(ahead) <= 4 * BATCHES_TOGETHER
 
 
 async def test_a_finished_import_is_not_repeated(config: Config) -> None:

@@ -35,6 +35,9 @@ MAX_EDITS: Final = 1000
 """The most edits of a message that are imported: the newest ones."""
 TOGETHER: Final = 1000
 """Messages that are prepared together."""
+BATCHES_TOGETHER: Final = 30
+"""The most batches of the source that are prepared together. If messages are large, a batch of
+`BATCH_BYTES` has only a few."""
 FILES_TOGETHER: Final = 4
 """The most files that are stored at the same time, because each waits for the disk."""
 EMPTY: Final = "(empty message)"
@@ -174,7 +177,10 @@ class Preparation:
             if failed:
                 raise failed[0]
             read: list[tuple[MessageBatch, ImportReport]] = []
-            while sum(len(batch.messages) for batch, _ in read) < TOGETHER:
+            while (
+                sum(len(batch.messages) for batch, _ in read) < TOGETHER
+                and len(read) < BATCHES_TOGETHER
+            ):
                 try:
                     batch = next(batches, None)
                 except SourceError as error:
