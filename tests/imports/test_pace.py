@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tertulia.app.founding import opened_log, opened_vault
-from tertulia.imports import message_import
+from tertulia.imports import message_import, preparation
 from tertulia.imports.importer import Importer
 from tertulia.imports.pace import SHARED_SECONDS, Pace
 from tertulia.imports.progress import Progress
@@ -25,6 +25,7 @@ async def test_an_import_writes_smaller_batches_while_others_write(
     """Batches of the source have 10 messages."""
     monkeypatch.setattr("tertulia.imports.importer.RenderPool", SameProcess)
     monkeypatch.setattr(message_import, "MESSAGE_BATCH", 25)  # Twice that while founding.
+    monkeypatch.setattr(preparation, "BATCHES_TOGETHER", 100)
     written: list[int] = []
     pauses: list[int] = []
     now = 1000.0
