@@ -1,7 +1,7 @@
 """Channels, subscriptions, and topics."""
 
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -99,6 +99,10 @@ class Subscription(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
             if after < message_id and (until is None or message_id <= until):
                 return True
         return False
+
+
+RESOLVED_PREFIX: Final = "✔ "
+"""What the names of resolved topics begin with. Case-folded, it's the same."""
 
 
 class Topic(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

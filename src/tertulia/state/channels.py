@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import heapq
 import math
-from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Mapping, Sequence
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from pyroaring import BitMap
 
 from tertulia.model import changes
-from tertulia.model.channels import Channel, Subscription, Topic
+from tertulia.model.channels import Channel, Subscription
 from tertulia.model.nouns import Noun
 from tertulia.model.users import User
 from tertulia.state.folds import FOLDS, revised
@@ -24,7 +22,6 @@ from tertulia.state.tables import (
     Nested,
     PairTable,
     Table,
-    TableIndex,
     Unique,
 )
 
@@ -111,84 +108,6 @@ class SubscriptionTable(PairTable[Subscription]):
     def of_channel(self) -> Mapping[int, Mapping[int, Subscription]]:
         """By channel ID, then user ID."""
         return self.rows.groups
-
-
-class TopicTable(PairTable[Topic]):
-    def __init__(self, noun: Noun) -> None:
-        super().__init__(noun)
-        self.message_counts = MessageCounts(self)
-        self.by_newest_message = TopicsByNewestMessage(self)
-
-    @property
-    def of_channel(self) -> Mapping[int, Mapping[str, Topic]]:
-        """By channel ID, then topic key."""
-        return self.rows.groups
-
-
-class TopicsByNewestMessage(TableIndex[Topic]):
-    """The topics of each channel by newest message. They're sorted on first use and then kept in
-    order."""
-
-    def __init__(self, topics: TopicTable) -> None:
-        self._ordered: dict[int, list[Topic]] = {}
-        super().__init__(topics)
-
-    def _update(self, before: Topic | None, after: Topic | None) -> None:
-        topic = before or after
-        topics = None if topic is None else self._ordered.get(topic.channel_id)
-        if topics is None:
-            return
-        if before is not None:
-            index = bisect_left(topics, before.last_message_id, key=_newest_message)
-            # While two topics are merged, both have the same newest message.
-            while topics[index].key != before.key:
-                index += 1
-            del topics[index]
-        if after is not None:
-            insort(topics, after, key=_newest_message)
-
-    def _detach(self, records: Collection[Topic]) -> None:
-        changed = {record.channel_id for record in records} & self._ordered.keys()
-        self._ordered = {
-            **self._ordered,
-            **{channel_id: [*self._ordered[channel_id]] for channel_id in changed},
-        }
-
-    def __getitem__(self, channel_id: int) -> Sequence[Topic]:
-        """Return the channel's topics, with the newest message's last. Don't change or keep the
-        list."""
-        result = self._ordered.get(channel_id)
-        if result is None:
-            topics = cast(TopicTable, self.table).of_channel[channel_id]
-            result = sorted(topics.values(), key=_newest_message)
-            self._ordered[channel_id] = result
-        return result
-
-
-_newest_message = attrgetter("last_message_id")
-
-
-class MessageCounts(TableIndex[Topic]):
-    """The number of messages by channel."""
-
-    def __init__(self, topics: Table[Topic]) -> None:
-        self._counts: dict[int, int] = {}
-        super().__init__(topics)
-
-    def _update(self, before: Topic | None, after: Topic | None) -> None:
-        for topic, sign in ((before, -1), (after, 1)):
-            if topic is not None:
-                count = self._counts.pop(topic.channel_id, 0) + sign * topic.message_count
-                if count:
-                    self._counts[topic.channel_id] = count
-
-    def _detach(self, records: Collection[Topic]) -> None:
-        self._counts = {**self._counts}
-
-    @property
-    def by_channel(self) -> Mapping[int, int]:
-        """The number of messages of each channel that has any. Don't change it."""
-        return self._counts
 
 
 class ActiveSubscribers(Index):

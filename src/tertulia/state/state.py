@@ -42,7 +42,6 @@ from tertulia.state.channels import (
     ChannelShards,
     ChannelTable,
     SubscriptionTable,
-    TopicTable,
 )
 from tertulia.state.contacts import Contacts
 from tertulia.state.feeds import FeedTable
@@ -65,6 +64,7 @@ from tertulia.state.reactions import CustomEmojiTable
 from tertulia.state.recent_gains import GAINING, RecentGains, channels_gained, new_administrators
 from tertulia.state.shards import Shards
 from tertulia.state.tables import Index, StaleIndexError, Table
+from tertulia.state.topics import TopicTable
 from tertulia.state.unread import UnreadIndex
 from tertulia.state.user_visibility import bitmap
 from tertulia.state.users import (

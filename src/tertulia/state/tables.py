@@ -156,7 +156,7 @@ class Table(Generic[R]):
             return made
 
 
-class _Groups(dict[Any, dict[Any, R]]):
+class _Groups(dict[Any, MutableMapping[Any, R]]):
     def __missing__(self, value: Any) -> Mapping[Any, R]:
         return _NOTHING
 
@@ -169,13 +169,18 @@ class PairRows(MutableMapping[tuple[Any, Any], R]):
         self.groups: _Groups[R] = _Groups()
         """Groups without records are empty. Don't change them."""
 
-    def with_records(self, new: Mapping[tuple[Any, Any], R]) -> "PairRows[R]":
+    def with_records(self, new: Mapping[tuple[Any, Any], R]) -> Self:
         """Return a copy with new records, which shares the groups without any."""
-        result: PairRows[R] = PairRows()
+        result = type(self)()
         result.groups.update(self.groups)
-        result.groups.update((first, {**self.groups[first]}) for first in {key[0] for key in new})
+        for first in {key[0] for key in new} & self.groups.keys():
+            result.groups[first] = copy.copy(self.groups[first])
         result.update(new)
         return result
+
+    def _new_group(self, first: Any) -> MutableMapping[Any, R]:
+        """Return an empty group for that first field."""
+        return {}
 
     def __getitem__(self, key: tuple[Any, Any]) -> R:
         first, second = key
@@ -191,10 +196,9 @@ class PairRows(MutableMapping[tuple[Any, Any], R]):
 
     def __setitem__(self, key: tuple[Any, Any], record: R) -> None:
         first, second = key
-        if first in self.groups:
-            self.groups[first][second] = record
-        else:
-            self.groups[first] = {second: record}
+        if first not in self.groups:
+            self.groups[first] = self._new_group(first)
+        self.groups[first][second] = record
 
     def __delitem__(self, key: tuple[Any, Any]) -> None:
         first, second = key
@@ -214,10 +218,11 @@ class PairTable(Table[R]):
     """A table whose keys have two fields. Its rows are also the index by the first."""
 
     rows: PairRows[R]
+    rows_type: type[PairRows[R]] = PairRows
 
     def _rows_with(self, new: Mapping[Key, R]) -> PairRows[R]:
         original = self.original
-        rows: PairRows[R] = original.rows if isinstance(original, PairTable) else PairRows()
+        rows = original.rows if isinstance(original, PairTable) else self.rows_type()
         return rows.with_records(new)
 
     def __iter__(self) -> Iterator[R]:

@@ -8,7 +8,7 @@ from pyroaring import BitMap
 
 from tertulia.domain import channel_access, names
 from tertulia.model.changes import MessageSent, MessagesMoved, UserTopicChanged
-from tertulia.model.channels import Channel, Subscription, Topic, topic_key
+from tertulia.model.channels import RESOLVED_PREFIX, Channel, Subscription, Topic, topic_key
 from tertulia.model.edits import Arrival
 from tertulia.model.errors import Refused
 from tertulia.model.messages import Flag
@@ -16,9 +16,6 @@ from tertulia.model.user_topics import Visibility
 from tertulia.model.users import PersonalSettings
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
-
-RESOLVED = "✔ "
-"""The prefix of resolved topics."""
 
 Flags = Mapping[int, Mapping[int, Flag]]
 """Sparse flags on messages, by user and message."""
@@ -114,7 +111,7 @@ def first_without(channel: Channel, excerpt: TopicExcerpt, gone: Collection[int]
 
 def toggles_resolution(old: str, new: str) -> bool:
     """Whether exactly one of the names is resolved, and they are otherwise equal."""
-    return old != new and old.removeprefix(RESOLVED) == new.removeprefix(RESOLVED)
+    return old != new and old.removeprefix(RESOLVED_PREFIX) == new.removeprefix(RESOLVED_PREFIX)
 
 
 MAX_USER_TOPICS = 20_000

@@ -8,12 +8,11 @@ from msgspec import Struct
 
 from tertulia.domain import names
 from tertulia.domain.channels import topics
-from tertulia.domain.channels.topics import RESOLVED
 from tertulia.domain.messages import sending
 from tertulia.domain.messages.sending import MessageDraft, ToChannel, ToPeople
 from tertulia.domain.organization.lifecycle import NOTIFICATION_BOT
 from tertulia.model.changes import MessageSent, MessagesMoved
-from tertulia.model.channels import Channel, TopicsPolicy
+from tertulia.model.channels import RESOLVED_PREFIX, Channel, TopicsPolicy
 from tertulia.model.edits import TopicMove
 from tertulia.model.groups import GroupSetting, Members, UserGroup
 from tertulia.model.messages import Rendered
@@ -284,7 +283,7 @@ def move_messages(
     source_place = ToChannel(topic=moved.topic, channel=source)
     there = ToChannel(topic=moved.new_topic, channel=target)
     if source is target and topics.toggles_resolution(moved.topic, moved.new_topic):
-        done = moved.new_topic.startswith(RESOLVED)
+        done = moved.new_topic.startswith(RESOLVED_PREFIX)
         name = "topic_resolved" if done else "topic_unresolved"
         return [BotMessage(there, words(name, person=who), about_id=user.id)]
     messages = []

@@ -16,7 +16,7 @@ from tertulia.domain.messages.scopes import (
     received_spans,
 )
 from tertulia.model import narrow
-from tertulia.model.channels import Channel, topic_key
+from tertulia.model.channels import RESOLVED_PREFIX, Channel, topic_key
 from tertulia.model.errors import BadNarrow
 from tertulia.model.messages import ANY_MENTION, Flag
 from tertulia.model.narrow import Condition, Term
@@ -25,9 +25,6 @@ from tertulia.model.user_topics import Visibility
 from tertulia.model.users import User
 from tertulia.state.state import State
 
-RESOLVED_PREFIX = "✔ "
-_LISTED = 500
-"""If more topics than this are resolved, the condition tests the prefix instead of listing them."""
 _ID = re.compile(r"[0-9]{1,16}")
 MAX_PHRASES = 100
 """The most words and phrases in all search terms of a narrow."""
@@ -244,11 +241,8 @@ def _is(reader: NarrowReader, term: NarrowTerm) -> list[Term]:
 
 def _resolved(state: State) -> Condition:
     """Return the condition for resolved topics: a list if there are few."""
-    prefix = topic_key(RESOLVED_PREFIX)
-    topics = frozenset(
-        (topic.channel_id, topic.key) for topic in state.topics if topic.key.startswith(prefix)
-    )
-    return narrow.InTopics(topics) if len(topics) <= _LISTED else narrow.TopicBegins(prefix)
+    topics = state.topics.resolved.listed
+    return narrow.TopicBegins(RESOLVED_PREFIX) if topics is None else narrow.InTopics(topics)
 
 
 def _muted_channels(reader: NarrowReader) -> frozenset[int]:

@@ -9,7 +9,7 @@ from pyroaring import BitMap
 from tertulia.domain import channel_access, permissions
 from tertulia.domain.accounts import users
 from tertulia.model.changes import MessageSent
-from tertulia.model.channels import topic_key
+from tertulia.model.channels import RESOLVED_PREFIX, topic_key
 from tertulia.model.messages import Message
 from tertulia.model.queues import QueueRecord
 from tertulia.model.users import User
@@ -72,7 +72,7 @@ def _holds(
         case "is", "alerted":
             return "has_alert_word" in flags
         case "is", "resolved":
-            return message.channel_id is not None and message.topic.startswith("✔ ")
+            return message.channel_id is not None and message.topic.startswith(RESOLVED_PREFIX)
         case _:
             return False
 
