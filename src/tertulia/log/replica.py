@@ -8,11 +8,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from tertulia.log.health import Freshness, described
 from tertulia.log.requests import Inbox
-from tertulia.model.changes import AnyChange, Entry
+from tertulia.model.changes import Entry
 from tertulia.model.errors import Unavailable
 from tertulia.model.nouns import NOUNS
 from tertulia.state.folds import fold
@@ -79,10 +79,6 @@ class LogSubscribers:
 _MAX_BROADCASTS: Final = 500
 """The most broadcasts that wait to be folded."""
 
-_Stored = tuple[dict[str, list[Any]], list[AnyChange], list[Entry]]
-"""The data that a state is loaded from: the records by table, the newest messages' changes, and the
-newest entries with which someone gained something."""
-
 
 class Replica:
     """The state, and the log position that it has reached. Only the writer changes it."""
@@ -108,10 +104,7 @@ class Replica:
         if last_known is not None and await self._store.read(installation.is_lost, last_known):
             await self._renew_history(last_known)
         began = time.monotonic()
-        head, stored = await self._store.read_log(
-            lambda c: (installation.head_position(c), _stored(c)), LOAD_SECONDS
-        )
-        self.state = State.load(head.seq, *stored)
+        head, self.state = await self._store.read_log(_loaded, LOAD_SECONDS)
         self.position = head.position
         self._freshness.loaded(head.seq)
         self._freshness.verified(began)
@@ -216,20 +209,20 @@ class Replica:
         known = self.position
         began = time.monotonic()
 
-        def look(connection: Connection) -> tuple[Head, _Stored, LogTail | None]:
+        def look(connection: Connection) -> tuple[Head, State, LogTail | None]:
             try:
                 growth = log_entries.read_tail(connection, known, CATCH_UP)
-            except (HistoryChanged, HistoryPruned) as changed:
-                return changed.head, _stored(connection), None
-            return growth.head, _stored(connection), growth
+            except (HistoryChanged, HistoryPruned):
+                growth = None
+            return *_loaded(connection), growth
 
-        head, stored, growth = await self._store.read_log(look, LOAD_SECONDS)
+        # This takes time, and nobody sees the new state yet.
+        head, state, growth = await self._store.read_log(look, LOAD_SECONDS)
         is_pruned = known.seq < head.pruned and known.seq <= head.seq
         if growth is None and head.history == known.history and not is_pruned:
             await self._renew_history(known)
             return await self.reload()
-        # This takes time, and nobody sees the new state yet.
-        self.state = await asyncio.to_thread(State.load, head.seq, *stored)
+        self.state = state
         self._failure = None
         self._freshness.loaded(head.seq)
         self._freshness.verified(began)
@@ -265,12 +258,13 @@ class Replica:
         await self._store.write(lambda connection: installation.renew_where_lost(connection, known))
 
 
-def _stored(connection: Connection) -> _Stored:
-    return (
-        queries.records(connection),
-        log_entries.recent_sends(connection, RECALLED_SENDS),
-        queries.recent_of(connection, GAINING, RECALLED),
-    )
+def _loaded(connection: Connection) -> tuple[Head, State]:
+    """Return the state on disk, and the log's entry that it's as of."""
+    head = installation.head_position(connection)
+    sent = log_entries.recent_sends(connection, RECALLED_SENDS)
+    gaining = queries.recent_of(connection, GAINING, RECALLED)
+    records = {noun.table: queries.scanned(connection, noun.table) for noun in NOUNS}
+    return head, State.load(head.seq, records, sent, gaining)
 
 
 BEHIND_SECONDS: Final = 2.0

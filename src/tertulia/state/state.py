@@ -229,7 +229,7 @@ class State:
             table = state.tables[name]
             for row in rows:
                 table.put(row)
-            table.dirty.clear()
+                table.dirty.clear()
         state.sent.recall(sent)
         for entry in gaining:
             state.remember_gains(entry)

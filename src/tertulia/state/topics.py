@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping, MutableMapping, Sequence, ValuesView
+from itertools import chain
 from operator import attrgetter
 from typing import Any, Final, cast
 
@@ -24,14 +25,21 @@ MAX_LISTED: Final = 500
 """The most resolved topics that are listed."""
 
 
-class _Packed(Struct, array_like=True, gc=False):
+class PackedTopic(Struct, array_like=True, gc=False):
+    """A topic without its channel and its key."""
+
     name: str
     last_message_id: int
     message_count: int
 
+    @property
+    def key(self) -> str:
+        """The case-folded name."""
+        return topic_key(self.name)
+
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[_Packed]).decode
+_decode = msgspec.msgpack.Decoder(list[PackedTopic]).decode
 _HEADER: Final = 3
 """The size of the header of a MessagePack array, with its length in the last two bytes."""
 
@@ -47,12 +55,15 @@ class _Buckets:
     def __init__(self, channel_id: int) -> None:
         self._channel_id = channel_id
         self._buckets = [_bucket([], b"")]
+        self._half = 1
+        """The number of buckets when the current round of splitting began: a power of two."""
         self.count = 0
         """The number of topics."""
 
     def copy(self) -> _Buckets:
         result = _Buckets(self._channel_id)
-        result._buckets, result.count = [*self._buckets], self.count
+        result._buckets, result._half = [*self._buckets], self._half
+        result.count = self.count
         return result
 
     def get(self, key: str) -> Topic | None:
@@ -62,7 +73,7 @@ class _Buckets:
         """Add a topic that isn't in the table."""
         hashed = hash(topic.key)
         number = self._number(hashed)
-        packed = _Packed(topic.name, topic.last_message_id, topic.message_count)
+        packed = PackedTopic(topic.name, topic.last_message_id, topic.message_count)
         self._buckets[number] = _extended(self._buckets[number], packed, hashed)
         self.count += 1
         if self.count > _BUCKET * len(self._buckets):
@@ -82,8 +93,11 @@ class _Buckets:
         return True
 
     def __iter__(self) -> Iterator[Topic]:
-        for bucket in self._buckets:
-            yield from map(self._topic, _unpacked(bucket))
+        return map(self._topic, self.packed())
+
+    def packed(self) -> Iterator[PackedTopic]:
+        """Yield all topics, five times as fast."""
+        return chain.from_iterable(map(_unpacked, self._buckets))
 
     def _found(self, key: str) -> tuple[Topic | None, int]:
         """Return the topic, and its place in its bucket."""
@@ -103,19 +117,13 @@ class _Buckets:
     def _number(self, hashed: int) -> int:
         """Return the index of the bucket. In each round of splitting, the number of buckets
         doubles. Until a bucket is split, one bit less of the hash counts."""
-        half = self._half
-        number = hashed & (2 * half - 1)
-        return number if number < len(self._buckets) else number - half
-
-    @property
-    def _half(self) -> int:
-        """The number of buckets when the current round of splitting began: a power of two."""
-        return 1 << (len(self._buckets).bit_length() - 1)
+        number = hashed & (2 * self._half - 1)
+        return number if number < len(self._buckets) else number - self._half
 
     def _split(self) -> None:
         half = self._half
         number = len(self._buckets) - half
-        parts: tuple[list[_Packed], list[_Packed]] = [], []
+        parts: tuple[list[PackedTopic], list[PackedTopic]] = [], []
         tags = bytearray(), bytearray()
         for packed in _unpacked(self._buckets[number]):
             hashed = hash(topic_key(packed.name))
@@ -124,8 +132,10 @@ class _Buckets:
             tags[is_moved].append(_tag(hashed))
         self._buckets[number] = _bucket(parts[False], tags[False])
         self._buckets.append(_bucket(parts[True], tags[True]))
+        if len(self._buckets) == 2 * half:
+            self._half = 2 * half
 
-    def _topic(self, packed: _Packed) -> Topic:
+    def _topic(self, packed: PackedTopic) -> Topic:
         name, key = packed.name, topic_key(packed.name)
         return Topic(
             channel_id=self._channel_id,
@@ -145,7 +155,7 @@ def _length(bucket: bytes) -> int:
     return bucket[1] << 8 | bucket[2]
 
 
-def _bucket(topics: Sequence[_Packed], tags: bytes | bytearray) -> bytes:
+def _bucket(topics: Sequence[PackedTopic], tags: bytes | bytearray) -> bytes:
     return b"".join((_header(len(topics)), *map(_encode, topics), tags))
 
 
@@ -153,21 +163,14 @@ def _header(length: int) -> bytes:
     return b"\xdc" + length.to_bytes(2, "big")
 
 
-def _extended(bucket: bytes, topic: _Packed, hashed: int) -> bytes:
-    length = _length(bucket)
+def _extended(bucket: bytes, topic: PackedTopic, hashed: int) -> bytes:
+    length = bucket[1] << 8 | bucket[2]
     tags = len(bucket) - length
-    return b"".join(
-        (
-            _header(length + 1),
-            bucket[_HEADER:tags],
-            _encode(topic),
-            bucket[tags:],
-            bytes((_tag(hashed),)),
-        )
-    )
+    parts = bucket[_HEADER:tags], _encode(topic), bucket[tags:], bytes((_tag(hashed),))
+    return _header(length + 1) + b"".join(parts)
 
 
-def _unpacked(bucket: bytes) -> list[_Packed]:
+def _unpacked(bucket: bytes) -> list[PackedTopic]:
     return _decode(bucket[: len(bucket) - _length(bucket)])
 
 
@@ -230,6 +233,10 @@ class ChannelTopics(MutableMapping[str, Topic]):
         yield from self._recent.values()
         yield from self._packed
 
+    def by_newest_message(self) -> list[Topic | PackedTopic]:
+        """Return all topics, with the newest message's last."""
+        return sorted((*self._recent.values(), *self._packed.packed()), key=_newest_message)
+
 
 class _Topics(ValuesView[Topic]):
     """The topics themselves: the base class would look each one up."""
@@ -265,7 +272,7 @@ class TopicsByNewestMessage(TableIndex[Topic]):
     order."""
 
     def __init__(self, topics: TopicTable) -> None:
-        self._ordered: dict[int, list[Topic]] = {}
+        self._ordered: dict[int, list[Topic | PackedTopic]] = {}
         super().__init__(topics)
 
     def _update(self, before: Topic | None, after: Topic | None) -> None:
@@ -289,13 +296,13 @@ class TopicsByNewestMessage(TableIndex[Topic]):
             **{channel_id: [*self._ordered[channel_id]] for channel_id in changed},
         }
 
-    def __getitem__(self, channel_id: int) -> Sequence[Topic]:
+    def __getitem__(self, channel_id: int) -> Sequence[Topic | PackedTopic]:
         """Return the channel's topics, with the newest message's last. Don't change or keep the
         list."""
         result = self._ordered.get(channel_id)
         if result is None:
-            topics = cast(TopicTable, self.table).of_channel[channel_id]
-            result = sorted(topics.values(), key=_newest_message)
+            topics = cast(TopicTable, self.table).of_channel.get(channel_id)
+            result = topics.by_newest_message() if isinstance(topics, ChannelTopics) else []
             self._ordered[channel_id] = result
         return result
 

@@ -31,6 +31,13 @@ def records_of(connection: Connection, table: str) -> list[Any]:
     return [decode_record(noun, doc) for (doc,) in rows]
 
 
+def scanned(connection: Connection, table: str) -> Iterator[Any]:
+    """Yield the table's records without having all in memory. Only inside a transaction."""
+    (noun,) = (noun for noun in NOUNS if noun.table == table)
+    for (doc,) in connection.scan(f"SELECT doc FROM {noun.table}"):
+        yield decode_record(noun, doc)
+
+
 def messages(connection: Connection, ids: Sequence[int], *, texts: bool = True) -> list[Message]:
     """Return the messages that exist, ascending, with or without their texts."""
     dialect = connection.dialect
