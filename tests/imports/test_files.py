@@ -1,7 +1,9 @@
 """Storing the files of an import's messages."""
 
 import asyncio
+import cProfile
 import errno
+import pstats
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from tertulia.imports import importer
+from tertulia.imports import messages as writing
 from tertulia.imports.preparation import FILES_TOGETHER
 from tertulia.imports.records import SourceAttachment, SourceFile, SourceMessage
 from tertulia.service.config import Config
@@ -35,10 +38,10 @@ def sqlite_config(tmp_path: Path) -> Config:
 class WithFiles(Invented):
     """Each message links a file of its sender's."""
 
-    def __init__(self) -> None:
-        super().__init__(MESSAGES)
+    def __init__(self, messages: int = MESSAGES) -> None:
+        super().__init__(messages)
         self.opened: list[str] = []
-        self.files = {f"{n:02}": b"%d" % n for n in range(MESSAGES)}
+        self.files = {f"{n:02}": b"%d" % n for n in range(messages)}
 
     def message(self, n: int) -> SourceMessage:
         message, path = super().message(n), f"1/{n:02}/{n:032}/plan.txt"
@@ -85,3 +88,22 @@ async def test_no_more_files_are_stored_after_one_could_not_be(
             await imported(sqlite_config, WithFiles())
     assert len(tried) <= FILES_TOGETHER
     assert (await imported(sqlite_config, WithFiles())).report.imported["files"] == MESSAGES
+
+
+async def test_the_work_for_a_commit_grows_with_its_files(tmp_path: Path) -> None:
+    calls: list[int] = []
+    for messages in (25, 100):
+        config = Config(data_dir=str(tmp_path / str(messages)))
+        config.data_path.mkdir()
+        profile = cProfile.Profile()
+        with profile:
+            await imported(config, WithFiles(messages))
+        found: Any = pstats.Stats(profile)
+        calls.append(
+            sum(
+                calls
+                for (file, *_), (_, calls, *_) in found.stats.items()
+                if file == writing.__file__
+            )
+        )
+    assert calls[1] < 5 * calls[0]

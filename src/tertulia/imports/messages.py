@@ -138,6 +138,7 @@ class _Batch:
         self._next_file = state.tables["attachments"].next_id()
         self._files: dict[str, Attachment] = {}
         """New files by path."""
+        self._file_ids: set[int] = set()
         self._next_part = widgets.next_submessage_id(state)
         self._next_reminder = state.tables["reminders"].next_id()
         self._memberships = AppliedMemberships(context, writer._channels)
@@ -281,10 +282,11 @@ class _Batch:
 
     def _file(self, file: Attachment) -> Attachment:
         number, known = file.id, self._state.tables["attachments"]
-        taken = number in known or any(number == file.id for file in self._files.values())
+        taken = number in known or number in self._file_ids
         if not self._writer._keep_ids or not 0 < number <= MAX_KEPT or taken:
             number = self._next_file
         self._next_file = max(self._next_file, number + 1)
+        self._file_ids.add(number)
         self._files[file.path] = replace(file, id=number)
         return self._files[file.path]
 
