@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import pytest
 from msgspec.structs import replace
 
-from tertulia.imports import importer
+from tertulia.imports import importer, preparation
 from tertulia.imports import messages as writing
 from tertulia.imports.preparation import FILES_TOGETHER
 from tertulia.imports.records import SourceAttachment, SourceFile, SourceMessage
@@ -88,6 +88,28 @@ async def test_no_more_files_are_stored_after_one_could_not_be(
             await imported(sqlite_config, WithFiles())
     assert len(tried) <= FILES_TOGETHER
     assert (await imported(sqlite_config, WithFiles())).report.imported["files"] == MESSAGES
+
+
+@pytest.mark.parametrize("size", [1, 10])
+async def test_of_two_files_with_the_same_key_the_first_is_imported(
+    sqlite_config: Config, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They're in the same batch, or in different ones."""
+    monkeypatch.setattr(preparation, "TOGETHER", size)
+
+    class Damaged(WithFiles):
+        def message(self, n: int) -> SourceMessage:
+            message = super().message(n)
+            (file,) = message.attachments
+            return replace(message, attachments=(replace(file, path=f"1/aa/key/{n}.txt"),))
+
+    source = Damaged(10)
+    source._size = 1
+    progress = await imported(sqlite_config, source)
+    assert progress.report.imported["files"] == 1
+    assert progress.report.skipped["files: Another file has the same key."].count == 9
+    files = (sqlite_config.data_path / "files").rglob("key")
+    assert [file.read_bytes() for file in files] == [b"0"]
 
 
 async def test_the_work_for_a_commit_grows_with_its_files(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import BinaryIO, Final, TypeVar
 
 from tertulia.domain.messages import attachments
 from tertulia.imports.identifiers import Identifiers
+from tertulia.imports.preparation import SAME_KEY
 from tertulia.imports.progress import ImportRefused, read_from
 from tertulia.imports.records import SourceAttachment, SourceEmoji, SourceFile, SourceUser
 from tertulia.imports.report import ImportReport
@@ -180,7 +181,7 @@ def owner_of(
     if known is None:
         return user_id
     if known.path != source.path:
-        report.skip("files", "Another file has the same key.", source.path)
+        report.skip("files", SAME_KEY, source.path)
     return None
 
 

@@ -26,7 +26,7 @@ from tertulia.imports.report import ImportReport
 from tertulia.imports.source import MessageBatch, Source, SourceError
 from tertulia.imports.values import plausible, storable
 from tertulia.markup.former_names import FormerNames
-from tertulia.model.attachments import ADDRESS, Attachment
+from tertulia.model.attachments import ADDRESS, Attachment, key_in
 from tertulia.model.errors import Refused
 from tertulia.model.messages import Rendered
 from tertulia.state.state import State
@@ -40,6 +40,7 @@ BATCHES_TOGETHER: Final = 30
 `BATCH_BYTES` has only a few."""
 FILES_TOGETHER: Final = 4
 """The most files that are stored at the same time, because each waits for the disk."""
+SAME_KEY: Final = "Another file has the same key."
 EMPTY: Final = "(empty message)"
 """The content of messages without content, because all messages here have some."""
 
@@ -240,6 +241,12 @@ class Preparation:
         stored: dict[str, Attachment | None] = {}
         for files in self._recent:
             stored |= {path: file for path, file in files.items() if path in wanted}
+        paths = {key_in(path): path for files in self._recent for path in files}
+        for path, sources in wanted.items():
+            key = key_in(path)
+            if key and paths.setdefault(key, path) != path:
+                sources[0][1].skip("files", SAME_KEY, path)
+                stored[path] = None
         waiting = deque(path for path in wanted if path not in stored)
 
         async def store() -> None:
