@@ -306,7 +306,7 @@ class Crowded(Invented):
         found = super().message(n)
         file = SourceAttachment(key=1, owner=11, path=PLAN, file=SourceFile(place="plan"))
         missing = SourceAttachment(
-            key=2, owner=11, path=PLAN.replace("plan", "gone"), file=SourceFile(place="gone")
+            key=2, owner=11, path=PLAN.replace("k", "g"), file=SourceFile(place="gone")
         )
         match n:
             case 1:
