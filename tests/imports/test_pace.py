@@ -7,12 +7,15 @@ import pytest
 from tertulia.app.founding import opened_log, opened_vault
 from tertulia.imports import message_import, preparation
 from tertulia.imports.importer import Importer
+from tertulia.imports.messages import BatchChanges
 from tertulia.imports.pace import SHARED_SECONDS, Pace
 from tertulia.imports.progress import Progress
 from tertulia.imports.target import ImportTarget
-from tertulia.model.changes import AlertWordsChanged
+from tertulia.model.changes import AlertWordsChanged, MessageSent
+from tertulia.model.messages import Message
 from tertulia.service.config import Config
-from tertulia.state.decision import Decision
+from tertulia.state.decision import CommandContext, Decision
+from tertulia.store import queries
 from tests.imports.invented import Invented
 from tests.imports.rendering import SameProcess
 
@@ -60,3 +63,42 @@ async def test_an_import_writes_smaller_batches_while_others_write(
     vault.close()
     assert written == [50, 50, 50, *[10] * 5, 10, 50, 50, 50, 40]
     assert pauses == [150, 160, 170, 180, 190, 200]
+
+
+async def test_changes_that_were_made_before_others_wrote_are_made_again(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are made while the previous messages are written to disk."""
+    monkeypatch.setattr("tertulia.imports.importer.RenderPool", SameProcess)
+    monkeypatch.setattr(message_import, "MESSAGE_BATCH", 25)
+    monkeypatch.setattr(preparation, "BATCHES_TOGETHER", 100)
+    vault = opened_vault(config, create=True)
+    files, disk = config.opened_files()
+    sent: list[int] = []
+
+    def greet(context: CommandContext) -> Decision[None]:
+        sent.append(context.state.last_message_id + 1)
+        message = Message(
+            id=sent[0], sender_id=11, sent_at=1, channel_id=21, topic="hello", content="hi"
+        )
+        return Decision(None, (MessageSent(message=message),))
+
+    async with opened_log(config, print) as log:
+        true = log.submit
+
+        async def submit(actor_id: int | None, verb: Any, *arguments: Any, **more: Any) -> Any:
+            match arguments:
+                case (BatchChanges() as changes, *_) if changes.state.last_message_id and not sent:
+                    async with opened_log(config, print) as other:
+                        await other.submit(11, greet)
+            return await true(actor_id, verb, *arguments, **more)
+
+        monkeypatch.setattr(log, "submit", submit)
+        progress = await Importer(ImportTarget(log, vault, files, disk), Invented(400)).run()
+        stored = await log.store.read(queries.count_messages)
+        greeting, *others = await log.store.read(lambda c: queries.messages(c, [sent[0]]))
+    vault.close()
+    assert (greeting.content, others) == ("hi", [])
+    assert progress.report.imported["messages"] == 400
+    # The report is the last message.
+    assert stored == 400 + 1 + 1

@@ -1,5 +1,6 @@
 """The commits of an import, each with the import's progress."""
 
+import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, TypeVar
@@ -18,6 +19,8 @@ from tertulia.store import installation
 from tertulia.store.notes import FactSet, Note
 
 CHANGE_BATCH: Final = 500
+FOLDED_SECONDS: Final = 0.002
+"""The pause between two checks of whether changes are in the state."""
 T = TypeVar("T")
 
 
@@ -80,6 +83,14 @@ class ImportCommits:
         self._tell(self._progress)
         await self.pace.pause()
         return result
+
+    async def folded(self, commit: "asyncio.Task[Any]", is_decided: asyncio.Event) -> None:
+        """Return when the commit's changes are in the state, although not on disk yet, or when it
+        has ended."""
+        while not commit.done() and not (  # noqa: ASYNC110 (it has no event)
+            is_decided.is_set() and self._log.is_committing
+        ):
+            await asyncio.sleep(FOLDED_SECONDS)
 
     def progress_notes(self) -> list[Note]:
         """Return the notes that each commit stores. A verb must call it, so that it sees which

@@ -174,11 +174,13 @@ class _Rehearsal:
                 def noted(written: Written, noticed: ImportReport = batch.report) -> list[Note]:
                     progress.applied = written.applied
                     context.report.add(noticed)
+                    context.report.add(written.report)
                     context.report.count("messages", len(written.ids) - written.ids.count(0))
                     return []
 
                 progress.wrote(len(batch.prepared), time.time())
-                decision = writer.write(command, batch.prepared, progress.applied, notes, noted)
+                changes = writer.changes(context.state, batch.prepared, progress.applied)
+                decision = writer.write(command, changes, notes, noted)
                 self._fold(decision.changes)
                 tell(progress)
         left = len(self._plan) - progress.applied

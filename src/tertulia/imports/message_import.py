@@ -1,5 +1,6 @@
 """Importing the messages of a source, the longest part of an import."""
 
+import asyncio
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing
@@ -45,7 +46,10 @@ class MessageImport:
         self._writer = MessageWriter(
             context, channels, self._plan, linked, keep_ids=progress.keep_ids
         )
+        self._state = context.state
         self._read = ImportedReads()
+        self._commit: asyncio.Task[Written] | None = None
+        """The commit of messages that may not be on disk yet."""
 
     async def run(self, preparation: Preparation) -> None:
         """Write all prepared messages. Raises SourceError."""
@@ -53,15 +57,27 @@ class MessageImport:
         progress.resume(time.time())
         known = ids_in(progress.unread_ids)
         batches = preparation.batches(progress.read_position, progress.position)
-        async with aclosing(batches):
-            async for batch in batches:
-                if batch.prepared:
-                    await self._write(batch)
-                else:  # Only the read state is missing.
-                    messages = batch.messages
-                    self._add_read(messages, islice(known, len(messages)))
+        try:
+            async with aclosing(batches):
+                async for batch in batches:
+                    if batch.prepared:
+                        await self._write(batch)
+                    else:  # Only the read state is missing.
+                        messages = batch.messages
+                        self._add_read(messages, islice(known, len(messages)))
+            await self._settle()
+        finally:
+            if self._commit is not None:
+                self._commit.cancel()
+                await asyncio.gather(self._commit, return_exceptions=True)
         await self._write_read_state()
         await self._apply(len(self._plan))
+
+    async def _settle(self) -> None:
+        """Wait until all messages so far are on disk."""
+        commit, self._commit = self._commit, None
+        if commit is not None:
+            await commit
 
     async def _apply(self, until: int) -> None:
         """Apply the first `until` memberships, after the newest message."""
@@ -86,15 +102,22 @@ class MessageImport:
             piece, rest = rest.cut(self._commits.pace.most(alone))
             await self._write_piece(piece)
         if self._read.size >= READ_STATE_BATCH:
+            await self._settle()
             await self._write_read_state()
 
     async def _write_piece(self, piece: PreparedBatch) -> None:
-        """Write messages in one commit, with the position after them."""
+        """Begin to write messages in one commit, with the position after them. The changes of the
+        next messages are made while these are written to disk."""
         progress = self._progress
         notes: list[Note] = []
         due = self._writer.due(progress.applied, piece.messages)
         if due - progress.applied > CHANGE_BATCH:
+            await self._settle()
             await self._apply(due)
+        changes = self._writer.changes(self._state, piece.prepared, progress.applied)
+        await self._settle()
+        ids: list[int] = []
+        is_decided = asyncio.Event()
 
         def noted(written: Written) -> list[Note]:
             progress.applied = written.applied
@@ -102,13 +125,19 @@ class MessageImport:
             progress.position = piece.position
             progress.unread_ids += runs_of(written.ids)
             progress.report.add(piece.report)
+            progress.report.add(written.report)
             progress.report.count("messages", len(written.ids) - written.ids.count(0))
+            ids[:] = written.ids
+            is_decided.set()
             return self._commits.progress_notes()
 
-        written = await self._commits.commit(
-            self._writer.write, piece.prepared, progress.applied, notes, noted, notes=notes
+        self._commit = asyncio.create_task(
+            self._commits.commit(self._writer.write, changes, notes, noted, notes=notes)
         )
-        self._add_read(piece.messages, written.ids)
+        await self._commits.folded(self._commit, is_decided)
+        if self._commit.done():
+            await self._settle()
+        self._add_read(piece.messages, ids)
 
     def _add_read(self, messages: Sequence[SourceMessage], ids: Iterable[int]) -> None:
         for message, message_id in zip(messages, ids, strict=True):

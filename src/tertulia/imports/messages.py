@@ -19,6 +19,7 @@ from tertulia.imports.personal_records import MAX_CLIENT, topic_name
 from tertulia.imports.preparation import PreparedMessage
 from tertulia.imports.progress import RetentionCheck
 from tertulia.imports.records import Key, SourceMessage
+from tertulia.imports.report import ImportReport
 from tertulia.imports.values import storable
 from tertulia.markup import addresses
 from tertulia.model.attachments import ADDRESS, Attachment, linked_paths
@@ -42,7 +43,7 @@ from tertulia.model.pins import MAX_PINS, Pin
 from tertulia.model.scheduled import Reminder
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
-from tertulia.store.notes import FactSet, MessageHistoryImported, Note
+from tertulia.store.notes import FactSet, Note
 
 LINK_FACT: Final = "import_link:"
 """Prefix of the keys of facts that hold the URLs of messages until the import ends."""
@@ -59,6 +60,23 @@ class Written(Struct, frozen=True):
     """The messages' IDs; 0 for skipped messages."""
     applied: int
     """The number of memberships applied so far."""
+    report: ImportReport
+    """The remarks about the messages, and what was written beside them."""
+
+
+class BatchChanges(Struct, frozen=True):
+    """The changes that write a batch to a state."""
+
+    state: State
+    seq: int
+    """The state's entry that they follow."""
+    batch: Sequence[PreparedMessage]
+    applied: int
+    """The number of memberships applied before."""
+    changes: Sequence[AnyChange]
+    written: Written
+    notes: Sequence[Note]
+    """The messages' history, and the URLs of messages that may be linked."""
 
 
 class MessageWriter:
@@ -89,24 +107,27 @@ class MessageWriter:
             return applied
         return max(applied, bisect_left(self._plan, key, key=lambda step: step.after))
 
+    def changes(self, state: State, batch: Sequence[PreparedMessage], applied: int) -> BatchChanges:
+        """Return the changes that write the batch to the state, after the first `applied`
+        memberships."""
+        made = _Batch(self, state, applied)
+        return made.changes(batch)
+
     def write(
         self,
         context: CommandContext,
-        batch: Sequence[PreparedMessage],
-        applied: int,
+        changes: BatchChanges,
         notes: list[Note],
         progress: Callable[[Written], list[Note]],
     ) -> Decision[Written]:
-        """Return the changes that write the batch, after the first `applied` memberships.
-
-        Once decided, it adds to the command's `notes`: the messages' history, the URLs of messages
-        that may be linked, and the notes that `progress` makes of the progress.
-        """
-        made = _Batch(self, context.state, applied)
-        decision, history = made.decided(batch)
-        linked = [FactSet(key, url) for key, url in made.linked.items()]
-        notes[:] = [history, *linked, *progress(decision.result)]
-        return decision
+        """Decide on the changes, or, if others have changed the state since, on new ones. Once
+        decided, it adds to the command's `notes`: those of the changes, and the notes that
+        `progress` makes of the progress."""
+        state = context.state
+        if changes.state is not state or changes.seq != state.seq:
+            changes = self.changes(state, changes.batch, changes.applied)
+        notes[:] = [*changes.notes, *progress(changes.written)]
+        return Decision(changes.written, changes.changes)
 
     def rest(
         self, context: CommandContext, applied: int, most: int, progress: Callable[[int], None]
@@ -125,13 +146,13 @@ class MessageWriter:
 
 class _Batch:
     def __init__(self, writer: MessageWriter, state: State, applied: int) -> None:
-        context = dataclasses.replace(writer._context, state=state)
+        self._report = ImportReport()
+        context = dataclasses.replace(writer._context, state=state, report=self._report)
         self._writer = writer
         self._context = context
         self._ids = context.ids
-        self._report = context.report
         self._state = state
-        self._applied = applied
+        self._was_applied = self._applied = applied
         self._last_id = state.last_message_id
         self._next_direct = state.directs.next_id()
         self._begun: dict[tuple[int, ...], DirectConversation] = {}
@@ -149,9 +170,7 @@ class _Batch:
         """New topics by channel and topic key."""
         self._history = ImportedHistory(context)
 
-    def decided(
-        self, batch: Sequence[PreparedMessage]
-    ) -> tuple[Decision[Written], MessageHistoryImported]:
+    def changes(self, batch: Sequence[PreparedMessage]) -> BatchChanges:
         changes: list[AnyChange] = []
         ids: list[int] = []
         plan = self._writer._plan
@@ -172,7 +191,15 @@ class _Batch:
                 changes += made
             else:
                 ids.append(0)
-        return Decision(Written(tuple(ids), self._applied), changes), self._history.note()
+        return BatchChanges(
+            self._state,
+            self._state.seq,
+            batch,
+            self._was_applied,
+            changes,
+            Written(tuple(ids), self._applied, self._report),
+            [self._history.note(), *(FactSet(key, url) for key, url in self.linked.items())],
+        )
 
     def _message(self, prepared: PreparedMessage, message_id: int) -> list[AnyChange]:
         """Return the changes that write the message, or an empty list if its conversation wasn't
@@ -190,7 +217,7 @@ class _Batch:
         channel_id, topic, direct_id, begun = place
         if channel_id is not None:
             self._count_topic(channel_id, topic_key(topic))
-        self._writer._retention.check(source)
+        self._writer._retention.check(source, self._report)
         for file in prepared.files:
             if self._known(file.path) is None:
                 changes.append(AttachmentAdded(attachment=self._file(file)))

@@ -157,7 +157,6 @@ class RetentionCheck:
     def __init__(self, context: ImportContext) -> None:
         source = context.source
         self._now = context.now
-        self._report = context.report
         days = source.settings.get("message_retention_days", -1)
         self._default = days if isinstance(days, int) else -1
         self._of_channel = {
@@ -166,12 +165,12 @@ class RetentionCheck:
             if (days := channel.retention_days or 0) == -1 or days > 0
         }
 
-    def check(self, message: SourceMessage) -> None:
+    def check(self, message: SourceMessage, report: ImportReport) -> None:
         days = self._default
         if message.channel is not None:
             days = self._of_channel.get(message.channel, days)
         if days > 0 and message.sent_at < self._now - days * 86400:
-            self._report.change(
+            report.change(
                 "messages",
                 "They are older than the retention period, so the server deletes them within"
                 " hours. To keep them, change the period in the export's organization first.",

@@ -210,6 +210,12 @@ class Log:
 
     # Requests
 
+    @property
+    def is_committing(self) -> bool:
+        """Whether requests are decided and being written, so that the state is ahead of the
+        disk."""
+        return self._inbox.is_committing
+
     async def submit(
         self,
         actor_id: int | None,
