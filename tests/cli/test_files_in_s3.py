@@ -13,7 +13,9 @@ from tertulia.app.config import load
 from tertulia.service.config import Config
 from tertulia.store import file_moves
 from tertulia.store.bucket_files import BucketFiles
+from tests.cli import support
 from tests.cli.support import Place
+from tests.imports import mattermost_export
 from tests.pictures import picture
 from tests.s3 import ACCESS_KEY, SECRET_KEY, S3Server, Trouble
 from tests.support import Organization, new_organization, open_organization, until
@@ -239,3 +241,19 @@ async def test_backups_are_stored_in_a_bucket(home: Place, bucket: S3Server) -> 
     assert "ok      backups: 1 backup, the last one less than an hour old" in await run(
         home, "check"
     )
+
+
+def test_an_import_stops_while_the_bucket_fails(
+    home: Place, bucket: S3Server, tmp_path: Path
+) -> None:
+    set_up(home, files_url=bucket.url(secrets.token_hex(4)))
+    export = mattermost_export.written(tmp_path / "export.zip", mattermost_export.sample())
+    command = ("import", "mattermost", *home.flags, str(export))
+    bucket.trouble(Trouble(methods="PUT", status=403))
+    stopped = support.run(*command)
+    assert stopped.exit_code == 1
+    shown = " ".join(stopped.output.split())
+    assert "The import stopped: s3://files" in shown
+    assert "database" not in shown
+    bucket.trouble()
+    assert support.run(*command).exit_code == 0

@@ -31,7 +31,7 @@ from tertulia.imports.stages import Stage, StageProgress
 from tertulia.imports.wording import kind_in, lines_of
 from tertulia.jobs.imports import only_import
 from tertulia.log.log import Log
-from tertulia.model.errors import Refused, Unavailable
+from tertulia.model.errors import FilesUnavailable, Refused, Unavailable
 from tertulia.model.numbers import counted
 from tertulia.service.config import Config
 from tertulia.service.garbage import collect_rarely, return_freed_memory
@@ -106,7 +106,7 @@ def _run(config: Config, opened: Opened, work: Path, choices: Choices) -> None:
             progress, invited = asyncio.run(_imported(config, source, choices, bar))
         except (ImportRefused, Refused) as error:
             raise CommandFailed(str(error)) from None
-        except OSError as error:
+        except (OSError, FilesUnavailable) as error:
             raise CommandFailed(
                 f"The import stopped: {error}. Run the same command again to continue it."
             ) from None
