@@ -48,7 +48,8 @@ class SourceFiles:
         self._files = files
         self._disk = disk
         self._uploads = UploadStore(files, disk)
-        self._opening = asyncio.Lock()
+        self._is_last_opened = asyncio.Event()
+        self._is_last_opened.set()
         self._ids = ids
         self._report = report
 
@@ -130,24 +131,19 @@ class SourceFiles:
         user_id = owner_of(source, self._ids, state, report)
         if user_id is None:
             return None
+        draft = self._uploads.begin()
         try:
-            # Sources fetch files ahead, in the order in which they expect them to be opened.
-            async with self._opening:
-                stream = await asyncio.to_thread(self._opened, source.file)
-        except FileNotFoundError as error:
-            report.skip("files", reason_of(error), source.file.name)
-            return None
-        with stream:
-            draft = self._uploads.begin()
-            try:
-                size = await asyncio.to_thread(_copied, stream, draft)
-                name = attachments.display_name(storable(source.file.name))
-                media_type = attachments.media_type(source.file.media_type, name)
-                picture = await image_info(draft.arriving.path, media_type, name)
-                place = self._uploads.final_path(source.path)
-                await self._files.put_from(place, draft.arriving.path)
-            finally:
-                draft.discard()
+            size = await self._copied(source.file, draft)
+            if isinstance(size, str):
+                report.skip("files", size, source.file.name)
+                return None
+            name = attachments.display_name(storable(source.file.name))
+            media_type = attachments.media_type(source.file.media_type, name)
+            picture = await image_info(draft.arriving.path, media_type, name)
+            place = self._uploads.final_path(source.path)
+            await self._files.put_from(place, draft.arriving.path)
+        finally:
+            draft.discard()
         return Attachment(
             id=source.key if isinstance(source.key, int) else 0,
             user_id=user_id,
@@ -159,11 +155,28 @@ class SourceFiles:
             picture=picture,
         )
 
+    async def _copied(self, file: SourceFile, draft: UploadDraft) -> int | str:
+        """Copy a file. Return its size in bytes, or the reason why it isn't available."""
+        loop = asyncio.get_running_loop()
+        # Files are opened in the order of the calls, because sources fetch them ahead.
+        previous, is_opened = self._is_last_opened, asyncio.Event()
+        self._is_last_opened = is_opened
 
-def _copied(stream: BinaryIO, draft: UploadDraft) -> int:
-    """Copy a file, and return its size in bytes."""
-    shutil.copyfileobj(stream, draft.file, _COPIED)
-    return draft.finish()
+        def copy() -> int | str:
+            try:
+                stream = self._opened(file)
+            except FileNotFoundError as error:
+                return reason_of(error)
+            with stream:
+                loop.call_soon_threadsafe(is_opened.set)
+                shutil.copyfileobj(stream, draft.file, _COPIED)
+            return draft.finish()
+
+        try:
+            await previous.wait()
+            return await asyncio.to_thread(copy)
+        finally:
+            is_opened.set()
 
 
 def owner_of(
