@@ -17,7 +17,7 @@ from tertulia.imports import messages as writing
 from tertulia.imports.preparation import FILES_TOGETHER
 from tertulia.imports.records import SourceAttachment, SourceFile, SourceMessage
 from tertulia.service.config import Config
-from tertulia.store.disk_files import DiskFiles
+from tertulia.store.uploads import UploadDraft
 from tests.imports.invented import Invented, imported
 from tests.imports.rendering import SameProcess
 
@@ -78,16 +78,33 @@ async def test_no_more_files_are_stored_after_one_could_not_be(
 ) -> None:
     tried: list[str] = []
 
-    async def put_from(_: DiskFiles, path: str, __: Path) -> None:
-        tried.append(path)
+    def finish(draft: UploadDraft) -> int:
+        tried.append(draft.arriving.key)
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(DiskFiles, "put_from", put_from)
+        patch.setattr(UploadDraft, "finish", finish)
         with pytest.raises(OSError, match="No space left on device"):
             await imported(sqlite_config, WithFiles())
     assert len(tried) <= FILES_TOGETHER
     assert (await imported(sqlite_config, WithFiles())).report.imported["files"] == MESSAGES
+
+
+async def test_an_import_that_is_killed_leaves_no_part_of_a_file(
+    sqlite_config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing would delete it. Files that are still arriving are deleted by the server."""
+    arrived: list[int] = []
+    finish = UploadDraft.finish
+
+    def finished(draft: UploadDraft) -> int:
+        arrived.append(draft.arriving.path.stat().st_ino)
+        return finish(draft)
+
+    monkeypatch.setattr(UploadDraft, "finish", finished)
+    await imported(sqlite_config, WithFiles())
+    stored = (sqlite_config.data_path / "files" / "uploads" / "1").glob("*/*")
+    assert {file.stat().st_ino for file in stored} == {*arrived}
 
 
 @pytest.mark.parametrize("size", [1, 10])

@@ -141,7 +141,10 @@ class SourceFiles:
             media_type = attachments.media_type(source.file.media_type, name)
             picture = await image_info(draft.arriving.path, media_type, name)
             place = self._uploads.final_path(source.path)
-            await self._files.put_from(place, draft.arriving.path)
+            if self._files.is_here:  # If the import is killed, no part of a copy stays.
+                await self._uploads.keep(draft.arriving, place)
+            else:
+                await self._files.put_from(place, draft.arriving.path)
         finally:
             draft.discard()
         return Attachment(
