@@ -144,6 +144,10 @@ class SourceChannel(Struct, frozen=True, kw_only=True):
     """Permissions by field of `Channel`, such as `can_send_message_group`."""
 
 
+NO_SETTINGS: Final[Mapping[str, bool | None]] = {}
+"""The settings of most subscriptions: one object, to save memory."""
+
+
 class SourceSubscription(Struct, frozen=True, kw_only=True):
     """A subscription, present or past."""
 

@@ -1,11 +1,13 @@
 """Mattermost's teams, channels, and people as one organization."""
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from tertulia.domain import names
 from tertulia.domain.organization.lifecycle import LANGUAGES
@@ -23,6 +25,7 @@ from tertulia.imports.mattermost.lines import (
     BulkUser,
 )
 from tertulia.imports.records import (
+    NO_SETTINGS,
     Holders,
     SourceBot,
     SourceChannel,
@@ -85,6 +88,7 @@ class OrganizationReader:
         self._teams: dict[str, BulkTeam] = {}
         self._channels: list[BulkChannel] = []
         self._users: list[BulkUser] = []
+        self._notify_props: dict[tuple[Any, ...], BulkNotifyProps] = {}
         self._bots: list[BulkBot] = []
         self._emoji: dict[str, BulkEmoji] = {}
         self._directs: list[BulkDirectChannel] = []
@@ -105,6 +109,7 @@ class OrganizationReader:
                 self._channels.append(line.channel)
         elif line.user is not None:
             self._users.append(line.user)
+            self._share(line.user)
         elif line.bot is not None:
             self._bots.append(line.bot)
         elif line.emoji is not None:
@@ -146,7 +151,18 @@ class OrganizationReader:
         for team in user.teams or ():
             if team.name in self._teams:
                 for channel in team.channels or ():
-                    yield f"{team.name}/{channel.name}", channel
+                    # Equal texts are one object, to save memory.
+                    yield sys.intern(f"{team.name}/{channel.name}"), channel
+
+    def _share(self, user: BulkUser) -> None:
+        """Let equal texts and settings of the user's channels be one object, to save memory."""
+        for team in user.teams or ():
+            for channel in team.channels or ():
+                channel.name = sys.intern(channel.name)
+                if channel.roles is not None:
+                    channel.roles = sys.intern(channel.roles)
+                if (props := channel.notify_props) is not None:
+                    channel.notify_props = self._notify_props.setdefault(astuple(props), props)
 
     def note_reading(self, unread: UnreadMarks) -> None:
         """Record when people last read their conversations."""
@@ -351,12 +367,13 @@ class OrganizationReader:
                         "push_notifications": chosen.get(props.mobile or ""),
                         "email_notifications": False if props.email == "false" else None,
                     }
+                    settings = {n: value for n, value in given.items() if value is not None}
                     yield SourceSubscription(
                         channel=key,
                         user=user.username,
                         is_muted=props.mark_unread == "mention",
                         pin_to_top=bool(item.favorite),
-                        settings={n: value for n, value in given.items() if value is not None},
+                        settings=settings or NO_SETTINGS,
                     )
 
     def _emoji_records(self, report: ImportReport, find_file: FindFile) -> Iterator[SourceEmoji]:

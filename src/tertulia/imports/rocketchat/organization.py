@@ -1,11 +1,13 @@
 """Rocket.Chat's people, rooms, and teams as an organization."""
 
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from tertulia.domain.organization.lifecycle import LANGUAGES
 from tertulia.imports.records import (
+    NO_SETTINGS,
     Holders,
     Key,
     SourceBot,
@@ -71,12 +73,15 @@ class RocketOrganizationReader:
         rooms = list(read_documents(dump, "rocketchat_room", RocketRoom, self._bad("rooms")))
         require_unique([room.id for room in rooms], "rooms")
         self._rooms = {room.id: room for room in rooms}
-        self._members: dict[str, set[str]] = {}
+        members: dict[str, set[str]] = {}
         self._leaders: dict[str, list[str]] = {}
         for subscription in self._subscriptions(self._bad("subscriptions")):
-            self._members.setdefault(subscription.rid, set()).add(subscription.u.id)
+            # Equal texts are one object, to save memory.
+            user = sys.intern(subscription.u.id)
+            members.setdefault(subscription.rid, set()).add(user)
             if _LEADERS & set(subscription.roles or ()):
-                self._leaders.setdefault(subscription.rid, []).append(subscription.u.id)
+                self._leaders.setdefault(subscription.rid, []).append(user)
+        self._members = {room: frozenset(members.pop(room)) for room in [*members]}
         self.places = {room.id: self._place(room) for room in rooms}
 
     @property
@@ -164,7 +169,7 @@ class RocketOrganizationReader:
             channel=place.id,
             discussion=room.id if is_topic else "",
             title=_title(room) if is_topic else "",
-            members=frozenset(self._members.get(place.id, ())),
+            members=self._members.get(place.id, frozenset()),
             is_private=place.t == "p",
         )
 
@@ -182,7 +187,7 @@ class RocketOrganizationReader:
         keys = room.uids or [
             self._names[username] for username in room.usernames or () if username in self._names
         ]
-        return tuple(sorted(set(keys) or self._members.get(room.id, set())))
+        return tuple(sorted(set(keys) or self._members.get(room.id, frozenset())))
 
     def _channels(self) -> Iterator[SourceChannel]:
         teams = {team.id for team in self.teams}
@@ -232,21 +237,23 @@ class RocketOrganizationReader:
             ):
                 favorites += bool(subscription.f)
                 continue
-            seen.add((subscription.rid, subscription.u.id))
+            user = sys.intern(subscription.u.id)
+            seen.add((place.channel, user))
             chosen = {"all": True, "nothing": False, "mentions": False}
             given = {
                 "desktop_notifications": chosen.get(subscription.desktop_notifications or ""),
                 "push_notifications": chosen.get(subscription.mobile_push_notifications or ""),
                 "email_notifications": chosen.get(subscription.email_notifications or ""),
             }
+            settings = {name: value for name, value in given.items() if value is not None}
             yield SourceSubscription(
-                channel=subscription.rid,
-                user=subscription.u.id,
+                channel=place.channel,
+                user=user,
                 is_muted=bool(
                     subscription.disable_notifications or subscription.hide_unread_status
                 ),
                 pin_to_top=bool(subscription.f),
-                settings={name: value for name, value in given.items() if value is not None},
+                settings=settings or NO_SETTINGS,
             )
         if favorites:
             reason = "Only channels can be pinned here."
