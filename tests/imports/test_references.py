@@ -7,7 +7,12 @@ import msgspec
 import pytest
 
 from tertulia.imports import references
-from tertulia.imports.messages import LINK_FACT
+from tertulia.imports.channels import ChannelChanges
+from tertulia.imports.context import ImportContext
+from tertulia.imports.dry_run import _NoSecrets
+from tertulia.imports.identifiers import Identifiers
+from tertulia.imports.messages import LINK_FACT, MessageWriter
+from tertulia.imports.preparation import PreparedMessage
 from tertulia.imports.records import (
     SourceAttachment,
     SourceFile,
@@ -16,9 +21,16 @@ from tertulia.imports.records import (
     SourceUser,
 )
 from tertulia.imports.report import ImportReport
+from tertulia.model.changes import MessageSent
+from tertulia.model.channels import Channel
+from tertulia.model.messages import Rendered
+from tertulia.model.numbers import Counter
 from tertulia.service.config import Config
+from tertulia.state.decision import CommandContext
+from tertulia.state.state import State
 from tertulia.store import installation
 from tertulia.store.database import READING
+from tertulia.store.notes import Note
 from tertulia.store.store import database_at
 from tests.imports.invented import Invented, Killed, imported, kill_at_message
 
@@ -132,3 +144,49 @@ async def test_a_file_that_is_missing_is_linked_where_it_was(config: Config) -> 
     assert rows[0][0].startswith("[a.txt](/user_uploads/")
     assert rows[1][0] == f"[a.txt]({OLD})"
     assert progress.report.imported["files"] == 1
+
+
+def test_changes_that_are_made_again_forget_the_first_ids() -> None:
+    """A message of the same batch isn't linked before it's written, so nothing else is either."""
+    state = State()
+    state.channels.put(Channel(id=5, name="kitchen", created_at=0))
+    state.counters.put(Counter(name="messages", last=100))
+    state.seq = 10
+    ids = Identifiers()
+    ids.put("user", 11, 7)
+    ids.put("channel", 21, 5)
+    context = ImportContext(
+        state, SourceOrganization(name="x"), ids, _NoSecrets(), ImportReport(), 0, is_new=False
+    )
+    writer = MessageWriter(context, ChannelChanges(context), [], {}, keep_ids=False)
+
+    def prepared(key: int, content: str, *links: references.MessageLink) -> PreparedMessage:
+        source = SourceMessage(
+            key=key, sender=11, sent_at=1, channel=21, topic="t", content=content, is_linked=True
+        )
+        return PreparedMessage(
+            source=source,
+            content=content,
+            sent_at=1,
+            edits=(),
+            rendered=Rendered(html=""),
+            links=links,
+        )
+
+    later = references.MessageLink("LATER", 2, f"{OLD}/2")
+    itself = references.MessageLink("ITSELF", 2, f"{OLD}/itself")
+    batch = [prepared(1, "see LATER", later), prepared(2, "me ITSELF", itself)]
+    changes = writer.changes(state, batch, 0)
+    # Someone else sends messages in the meantime.
+    state.counters.put(Counter(name="messages", last=103))
+    state.seq += 3
+    notes: list[Note] = []
+    decision = writer.write(CommandContext(state, 0, None), changes, notes, lambda _: [])
+    assert decision.result.ids == (104, 105)
+    sent = [change.message for change in decision.changes if isinstance(change, MessageSent)]
+    assert [message.content for message in sent] == [f"see {OLD}/2", f"me {OLD}/itself"]
+    # What was decided can be linked.
+    third = writer.changes(state, [prepared(3, "see LATER", later)], 0)
+    (change,) = third.changes
+    assert isinstance(change, MessageSent)
+    assert change.message.content.endswith("/near/105")

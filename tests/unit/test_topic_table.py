@@ -4,6 +4,7 @@ import copy
 import random
 import tracemalloc
 
+import msgspec
 import pytest
 
 from tertulia.model.channels import Topic, topic_key
@@ -65,6 +66,15 @@ def test_keys_with_equal_hashes_are_told_apart(monkeypatch: pytest.MonkeyPatch) 
         del found[key], expected[key]
     assert dict(found) == expected
     assert found.get("topic 0000") is None
+
+
+def test_a_topic_with_the_key_of_another_unicode_version_is_found() -> None:
+    found = ChannelTopics(7)
+    odd = msgspec.structs.replace(topic("Odd!"), key="odd")
+    found["odd"] = odd
+    found.update({made.key: made for made in (topic(f"topic {n}") for n in range(500))})
+    assert (found.get("odd"), len(found)) == (odd, 501)
+    assert "odd!" not in found
 
 
 def test_a_copy_leaves_the_original_alone() -> None:

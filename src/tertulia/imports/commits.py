@@ -15,6 +15,7 @@ from tertulia.log.log import Log
 from tertulia.model.changes import AnyChange
 from tertulia.service.credentials import Vault
 from tertulia.state.decision import CommandContext, Decision, Verb
+from tertulia.state.state import State
 from tertulia.store import installation
 from tertulia.store.notes import FactSet, Note
 
@@ -36,6 +37,11 @@ class ImportCommits:
         self._progress = progress
         self._tell = tell
         self.pace = Pace(log)
+
+    @property
+    def state(self) -> State:
+        """The organization's state, which is another object after the log has reloaded it."""
+        return self._log.state
 
     async def submit_all(self, changes: Iterable[AnyChange], size: int = CHANGE_BATCH) -> None:
         """Commit the changes, up to `size` in one commit."""

@@ -46,7 +46,6 @@ class MessageImport:
         self._writer = MessageWriter(
             context, channels, self._plan, linked, keep_ids=progress.keep_ids
         )
-        self._state = context.state
         self._read = ImportedReads()
         self._commit: asyncio.Task[Written] | None = None
         """The commit of messages that may not be on disk yet."""
@@ -114,7 +113,7 @@ class MessageImport:
         if due - progress.applied > CHANGE_BATCH:
             await self._settle()
             await self._apply(due)
-        changes = self._writer.changes(self._state, piece.prepared, progress.applied)
+        changes = self._writer.changes(self._commits.state, piece.prepared, progress.applied)
         await self._settle()
         ids: list[int] = []
         is_decided = asyncio.Event()

@@ -75,8 +75,9 @@ class BatchChanges(Struct, frozen=True):
     """The number of memberships applied before."""
     changes: Sequence[AnyChange]
     written: Written
-    notes: Sequence[Note]
-    """The messages' history, and the URLs of messages that may be linked."""
+    history: Note
+    linked: dict[str, str]
+    """The URLs of messages that may be linked, by key of their fact."""
 
 
 class MessageWriter:
@@ -126,7 +127,9 @@ class MessageWriter:
         state = context.state
         if changes.state is not state or changes.seq != state.seq:
             changes = self.changes(state, changes.batch, changes.applied)
-        notes[:] = [*changes.notes, *progress(changes.written)]
+        self._linked.update(changes.linked)
+        linked = [FactSet(key, url) for key, url in changes.linked.items()]
+        notes[:] = [changes.history, *linked, *progress(changes.written)]
         return Decision(changes.written, changes.changes)
 
     def rest(
@@ -163,8 +166,8 @@ class _Batch:
         self._next_part = widgets.next_submessage_id(state)
         self._next_reminder = state.tables["reminders"].next_id()
         self._memberships = AppliedMemberships(context, writer._channels)
-        self.linked: dict[str, str] = {}
-        """The URLs of messages that may be linked, by key of their fact."""
+        self._links: dict[str, str] = {}
+        """The URLs of the batch's messages that may be linked, by key of their fact."""
         self._pins: dict[int, int] = {}
         self._topics: set[tuple[int, str]] = set()
         """New topics by channel and topic key."""
@@ -198,7 +201,8 @@ class _Batch:
             self._was_applied,
             changes,
             Written(tuple(ids), self._applied, self._report),
-            [self._history.note(), *(FactSet(key, url) for key, url in self.linked.items())],
+            self._history.note(),
+            self._links,
         )
 
     def _message(self, prepared: PreparedMessage, message_id: int) -> list[AnyChange]:
@@ -224,7 +228,8 @@ class _Batch:
                 self._report.count("files")
         rendered, content, html = prepared.rendered, prepared.content, prepared.rendered.html
         for link in prepared.links:
-            url = self._writer._linked.get(_link_key(link.key))
+            key = _link_key(link.key)
+            url = self._links.get(key) or self._writer._linked.get(key)
             content = link.replaced(content, url)
             html = link.replaced(html, url, is_html=True)
         linked = self._linked(source, sender_id, content)
@@ -268,8 +273,7 @@ class _Batch:
             changes += self._reminders(source, message_id)
         self._history.add(prepared, message)
         if source.is_linked:
-            key, url = _link_key(source.key), self._url(message)
-            self.linked[key] = self._writer._linked[key] = url
+            self._links[_link_key(source.key)] = self._url(message)
         return changes
 
     def _count_topic(self, channel_id: int, key: str) -> None:

@@ -213,7 +213,10 @@ class ChannelTopics(MutableMapping[str, Topic]):
         self._recent[key] = topic
         if len(self._recent) > RECENT + self._packed.count // 16:
             _, oldest = self._recent.popitem(last=False)
-            self._packed.add(oldest)
+            if topic_key(oldest.name) == oldest.key:
+                self._packed.add(oldest)
+            else:  # Another version of Python made the key.
+                self._recent[oldest.key] = oldest
 
     def __delitem__(self, key: str) -> None:
         if self._recent.pop(key, None) is None and not self._packed.discard(key):
@@ -356,5 +359,6 @@ class ResolvedTopics(TableIndex[Topic]):
 
     @property
     def listed(self) -> frozenset[tuple[int, str]] | None:
-        """Return the resolved topics, as channel ID and topic key; None if there are too many."""
+        """Return the resolved topics, as channel ID and topic key; None if there were ever too
+        many."""
         return None if self._keys is None else frozenset(self._keys)
