@@ -94,5 +94,5 @@ def export_organization(
 
 def load_state(connection: Connection) -> State:
     """Return the state without secrets, from the open transaction."""
-    tables = {name: queries.scanned(connection, name) for name in READ}
-    return State.load(log_entries.head(connection), tables)
+    with queries.scanned(connection, READ) as tables:
+        return State.load(log_entries.head(connection), tables)

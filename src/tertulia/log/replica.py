@@ -263,8 +263,8 @@ def _loaded(connection: Connection) -> tuple[Head, State]:
     head = installation.head_position(connection)
     sent = log_entries.recent_sends(connection, RECALLED_SENDS)
     gaining = queries.recent_of(connection, GAINING, RECALLED)
-    records = {noun.table: queries.scanned(connection, noun.table) for noun in NOUNS}
-    return head, State.load(head.seq, records, sent, gaining)
+    with queries.scanned(connection, (noun.table for noun in NOUNS)) as records:
+        return head, State.load(head.seq, records, sent, gaining)
 
 
 BEHIND_SECONDS: Final = 2.0

@@ -1,6 +1,7 @@
 """Queries for records, messages, and event queues."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 import msgspec
@@ -31,10 +32,23 @@ def records_of(connection: Connection, table: str) -> list[Any]:
     return [decode_record(noun, doc) for (doc,) in rows]
 
 
-def scanned(connection: Connection, table: str) -> Iterator[Any]:
-    """Yield the table's records without having all in memory. Only inside a transaction."""
+@contextmanager
+def scanned(connection: Connection, tables: Iterable[str]) -> Iterator[Mapping[str, Iterator[Any]]]:
+    """Return the tables' records, without having all in memory. They can be read in the context,
+    inside a transaction."""
+    with ExitStack() as stack:
+        # If reading fails midway, the cursor is closed now, not when garbage is collected.
+        yield {
+            table: stack.enter_context(closing(_scanned_one(connection, table))) for table in tables
+        }
+
+
+def _scanned_one(connection: Connection, table: str) -> Generator[Any]:
     (noun,) = (noun for noun in NOUNS if noun.table == table)
-    for (doc,) in connection.scan(f"SELECT doc FROM {noun.table}"):
+    select = f"SELECT doc FROM {noun.table}"
+    # On PostgreSQL, a cursor would take several round trips for each table.
+    rows = connection.scan(select) if connection.exchanges is None else connection.query(select)
+    for (doc,) in rows:
         yield decode_record(noun, doc)
 
 
