@@ -93,7 +93,7 @@ class ImportCommits:
     async def folded(self, commit: "asyncio.Task[Any]", is_decided: asyncio.Event) -> None:
         """Return when the commit's changes are in the state, although not on disk yet, or when it
         has ended."""
-        while not commit.done() and not (  # noqa: ASYNC110 (it has no event)
+        while not commit.done() and not (  # noqa: ASYNC110 (the writer has no event for it)
             is_decided.is_set() and self._log.is_committing
         ):
             await asyncio.sleep(FOLDED_SECONDS)

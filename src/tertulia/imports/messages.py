@@ -61,7 +61,7 @@ class Written(Struct, frozen=True):
     applied: int
     """The number of memberships applied so far."""
     report: ImportReport
-    """The remarks about the messages, and what was written beside them."""
+    """Remarks about the messages, and counts of the other records that were written."""
 
 
 class BatchChanges(Struct, frozen=True):

@@ -102,7 +102,7 @@ class Subscription(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
 
 
 RESOLVED_PREFIX: Final = "✔ "
-"""What the names of resolved topics begin with. Case-folded, it's the same."""
+"""The prefix of resolved topics' names. Case-folding doesn't change it."""
 
 
 class Topic(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -34,7 +34,7 @@ def records_of(connection: Connection, table: str) -> list[Any]:
 
 @contextmanager
 def scanned(connection: Connection, tables: Iterable[str]) -> Iterator[Mapping[str, Iterator[Any]]]:
-    """Return the tables' records, without having all in memory. They can be read in the context,
+    """Provide the tables' records, to be read in the context without having all in memory. Only
     inside a transaction."""
     with ExitStack() as stack:
         # If reading fails midway, the cursor is closed now, not when garbage is collected.
