@@ -313,6 +313,31 @@ async def test_a_refusal_in_a_group_does_not_affect_others(
     assert counting.commits == 1
 
 
+async def test_a_command_hears_when_its_changes_are_in_the_state_but_not_on_disk(
+    org: Organization, counting: Counting
+) -> None:
+    log = org.node.log
+    counting.gate = asyncio.Event()
+    folded: list[tuple[str, int]] = []
+    is_folded = asyncio.Event()
+
+    def submitted(name: str) -> "asyncio.Task[int]":
+        def note() -> None:
+            folded.append((name, len(log.state.channels)))
+            is_folded.set()
+
+        return asyncio.create_task(log.submit(None, create, name, on_folded=note))
+
+    commands = [submitted(name) for name in ("one", "ONE", "two")]
+    await is_folded.wait()
+    assert folded == [("one", 2), ("two", 2)]  # The whole group is decided, and one is refused.
+    assert not any(command.done() for command in commands)
+    counting.gate.set()
+    answers = await asyncio.gather(*commands, return_exceptions=True)
+    assert [answers[0], answers[2]] == [1, 2]
+    assert isinstance(answers[1], Refused)
+
+
 @pytest.mark.parametrize("where", ["begin", "commit"])
 async def test_a_failed_commit_changes_nothing(
     org: Organization, counting: Counting, where: str

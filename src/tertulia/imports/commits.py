@@ -1,7 +1,6 @@
 """The commits of an import, each with the import's progress."""
 
-import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, TypeVar
 
@@ -20,8 +19,6 @@ from tertulia.store import installation
 from tertulia.store.notes import FactSet, Note
 
 CHANGE_BATCH: Final = 500
-FOLDED_SECONDS: Final = 0.002
-"""The pause between two checks of whether changes are in the state."""
 T = TypeVar("T")
 
 
@@ -75,9 +72,15 @@ class ImportCommits:
 
         await self.commit(noted, notes=notes)
 
-    async def commit(self, verb: Verb[T], *arguments: Any, notes: Sequence[Note]) -> T:
-        """Submit the verb, which may add to `notes`. Raise ImportCanceled if an owner canceled the
-        import."""
+    async def commit(
+        self,
+        verb: Verb[T],
+        *arguments: Any,
+        notes: Sequence[Note],
+        on_folded: Callable[[], None] | None = None,
+    ) -> T:
+        """Submit the verb, which may add to `notes`. `on_folded` is as for `Log.submit`. Raise
+        ImportCanceled if an owner canceled the import."""
         request_id = self._progress.request_id
 
         def checked(context: CommandContext, *given: Any) -> Decision[T]:
@@ -85,18 +88,10 @@ class ImportCommits:
                 raise ImportCanceled
             return verb(context, *given)
 
-        result = await self._log.submit(None, checked, *arguments, notes=notes)
+        result = await self._log.submit(None, checked, *arguments, notes=notes, on_folded=on_folded)
         self._tell(self._progress)
         await self.pace.pause()
         return result
-
-    async def folded(self, commit: "asyncio.Task[Any]", is_decided: asyncio.Event) -> None:
-        """Return when the commit's changes are in the state, although not on disk yet, or when it
-        has ended."""
-        while not commit.done() and not (  # noqa: ASYNC110 (the writer has no event for it)
-            is_decided.is_set() and self._log.is_committing
-        ):
-            await asyncio.sleep(FOLDED_SECONDS)
 
     def progress_notes(self) -> list[Note]:
         """Return the notes that each commit stores. A verb must call it, so that it sees which

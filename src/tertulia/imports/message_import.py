@@ -116,7 +116,6 @@ class MessageImport:
         changes = self._writer.changes(self._commits.state, piece.prepared, progress.applied)
         await self._settle()
         ids: list[int] = []
-        is_decided = asyncio.Event()
 
         def noted(written: Written) -> list[Note]:
             progress.applied = written.applied
@@ -127,13 +126,16 @@ class MessageImport:
             progress.report.add(written.report)
             progress.report.count("messages", len(written.ids) - written.ids.count(0))
             ids[:] = written.ids
-            is_decided.set()
             return self._commits.progress_notes()
 
+        is_folded = asyncio.Event()
         self._commit = asyncio.create_task(
-            self._commits.commit(self._writer.write, changes, notes, noted, notes=notes)
+            self._commits.commit(
+                self._writer.write, changes, notes, noted, notes=notes, on_folded=is_folded.set
+            )
         )
-        await self._commits.folded(self._commit, is_decided)
+        self._commit.add_done_callback(lambda _: is_folded.set())
+        await is_folded.wait()
         if self._commit.done():
             await self._settle()
         self._add_read(piece.messages, ids)

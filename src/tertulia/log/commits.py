@@ -285,6 +285,9 @@ class Commits:
         decided = await self._decide(group.commands, growth.head.log_format)
         notes = [*group.notes, *decided.notes, *self._registered(group)]
         batch = Batch(decided.entries, self.replica.state.take_dirty(), notes)
+        for command, outcome in decided.outcomes:
+            if command.on_folded is not None and not isinstance(outcome, BaseException):
+                command.on_folded()
         with self.inbox.committing():
             await self.transactions.commit(batch, growth.head)
         self.measures.committed(len(group.commands), len(decided.entries), began, locked)

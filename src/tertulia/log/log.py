@@ -210,22 +210,18 @@ class Log:
 
     # Requests
 
-    @property
-    def is_committing(self) -> bool:
-        """Whether requests are decided and being written, so that the state is ahead of the
-        disk."""
-        return self._inbox.is_committing
-
     async def submit(
         self,
         actor_id: int | None,
         verb: Verb[T],
         *arguments: Any,
         notes: Sequence[Note] = (),
+        on_folded: Callable[[], None] | None = None,
     ) -> T:
         """Run the verb at the head of the log, and return its result when that is on disk. An
         `actor_id` of None is the server itself, for verbs that check no permission. `notes` are
-        written in the same commit unless the verb refuses.
+        written in the same commit unless the verb refuses. `on_folded` is called when the changes
+        are in the state and only have to be written to disk. If that fails, the state is reloaded.
 
         Raise what the verb raises; NotAuthenticated if the actor was deactivated; Unavailable if
         the commit failed and nothing was changed, and OutcomeUnknown if that is unknown. It takes
@@ -233,7 +229,8 @@ class Log:
         """
         self._require_open()
         with DatabaseWait():
-            if actor_id is not None and not notes and not self.freshness.write_trouble:
+            is_local = notes or on_folded is not None or self.freshness.write_trouble
+            if actor_id is not None and not is_local:
                 forwardable = self.forwarding.forwardable(verb)
                 if forwardable is not None:
                     (argument,) = arguments
@@ -244,7 +241,7 @@ class Log:
                         lambda last: self._decided(actor_id, verb, (last,)),
                     )
                     return result
-            return await self._decided(actor_id, verb, arguments, notes)
+            return await self._decided(actor_id, verb, arguments, notes, on_folded)
 
     async def _decided(
         self,
@@ -252,11 +249,14 @@ class Log:
         verb: Verb[T],
         arguments: tuple[Any, ...],
         notes: Sequence[Note] = (),
+        on_folded: Callable[[], None] | None = None,
     ) -> T:
         """Return the command's result, decided by this node."""
         self._require_open()
         answer = asyncio.get_running_loop().create_future()
-        command = Command(actor_id, verb, arguments, notes, answer, origin=command_origin())
+        command = Command(
+            actor_id, verb, arguments, notes, answer, origin=command_origin(), on_folded=on_folded
+        )
         self._inbox.add(command)
         try:
             result: T = await answer

@@ -50,6 +50,8 @@ class Command:
     """Its origin, for the audit log."""
     is_begun: bool = False
     """Whether it has begun to decide, so that it may take effect."""
+    on_folded: Callable[[], None] | None = None
+    """Called when its changes are in the state, which isn't on disk yet."""
     is_expired: bool = False
     """Whether the client was told that nothing was done, so that it must not run anymore."""
 
