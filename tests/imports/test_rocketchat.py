@@ -15,6 +15,7 @@ from tertulia.imports import references
 from tertulia.imports.records import SourceMessage, SourceOrganization
 from tertulia.imports.report import ImportReport
 from tertulia.imports.rocketchat.bson import BadBson, documents
+from tertulia.imports.rocketchat.dump import Dump
 from tertulia.imports.rocketchat.markup import RocketChatMarkup
 from tertulia.imports.rocketchat.source import RocketChatDump
 from tertulia.imports.source import SourceError
@@ -258,6 +259,22 @@ def test_exports_in_json(tmp_path: Path) -> None:
     (directory / "users.json").write_text('[{"_id": "x"}]')
     with pytest.raises(SourceError, match="without --jsonArray"):
         RocketChatDump(directory, tmp_path / "work3").survey()
+
+
+def test_exports_in_json_that_are_nested_too_deeply(tmp_path: Path) -> None:
+    refused = []
+    # Whether decoding or converting exceeds Python's limit first depends on the depth.
+    for depth in range(100, 3000, 100):
+        nested = '{"a":' * depth + "1" + "}" * depth
+        (tmp_path / "users.json").write_text(f'{{"_id": "x", "settings": {nested}}}')
+        try:
+            list(Dump(tmp_path).read("users", {"settings"}))
+        except SourceError as error:
+            refused.append((depth, str(error)))
+    assert refused
+    assert refused[0][0] > 100
+    assert refused[-1][0] == 2900
+    assert all("is nested too deeply" in reason for _, reason in refused)
 
 
 def test_dumps_that_cannot_be_read(tmp_path: Path) -> None:

@@ -159,12 +159,15 @@ def _json_lines(
         if line.strip():
             try:
                 decoded = msgspec.json.decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                if not isinstance(decoded, dict):
+                    raise BadBson(f"the line at byte {offset} isn't an object")
+                kept = {n: v for n, v in decoded.items() if wanted is None or n in wanted}
+                document = {name: _plain(value) for name, value in kept.items()}
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise BadBson(f"the line at byte {offset} isn't JSON") from error
-            if not isinstance(decoded, dict):
-                raise BadBson(f"the line at byte {offset} isn't an object")
-            kept = {n: v for n, v in decoded.items() if wanted is None or n in wanted}
-            yield offset, {name: _plain(value) for name, value in kept.items()}
+            except RecursionError as error:
+                raise BadBson(f"the line at byte {offset} is nested too deeply") from error
+            yield offset, document
         offset += len(line)
 
 
