@@ -1,5 +1,13 @@
-"""`python -m tertulia` is the command line."""
+"""`python -m tertulia` is the command line, and so is the program `tertulia`."""
 
-from tertulia.cli import main
 
-main()
+def main() -> None:
+    """Run the command on the command line."""
+    # Imported here because processes that an import starts load the program's module, too.
+    from tertulia.cli import main
+
+    main()
+
+
+if __name__ == "__main__":
+    main()
