@@ -1,7 +1,9 @@
 """Imports of each kind of export that are interrupted at any point and run again."""
 
 import errno
+import json
 import random
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -24,7 +26,7 @@ from tertulia.log.log import Log
 from tertulia.model.errors import Unavailable
 from tertulia.service.config import Config
 from tests.imports import exports
-from tests.imports.invented import Killed, imported, kill_after
+from tests.imports.invented import Killed, imported
 from tests.imports.rendering import SameProcess
 from tests.imports.test_importer import contents
 
@@ -72,12 +74,13 @@ class Run:
         self.commits = 0
         data.mkdir()
 
-    async def __call__(self, killed_after: int = 0) -> Progress:
-        kill = kill_after(killed_after)
+    async def __call__(self, is_last: Callable[[Progress], bool] = lambda _: False) -> Progress:
+        """`is_last` says after each commit whether the import is killed."""
 
         def tell(progress: Progress) -> None:
             self.commits += 1
-            kill(progress)
+            if is_last(progress):
+                raise Killed
 
         source = KINDS[self._kind](self._export, self.config.data_path / "import")
         try:
@@ -104,9 +107,61 @@ async def test_an_import_that_is_killed_after_any_commit_ends_equal(
     choose = random.Random(kind)
     run = Run(kind, export, tmp_path / "interrupted")
     for _ in range(ATTEMPTS):
+        last = run.commits + choose.randrange(1, max(3, whole.commits // (ATTEMPTS + 1)))
+
+        def is_last(_: Progress, last: int = last) -> bool:
+            return run.commits == last
+
         with pytest.raises(Killed):
-            await run(choose.randrange(1, max(3, whole.commits // (ATTEMPTS + 1))))
+            await run(is_last)
     assert await outcome(run.config, await run()) == expected
+
+
+def damage(kind: str, export: Path) -> None:
+    """Add messages that can't be imported, also after the last one that can."""
+    if kind == "slack":
+        empty = [
+            {"type": "message", "user": "U10", "ts": f"1900000000.00{n}000", "text": ""}
+            for n in range(5)
+        ]
+        with zipfile.ZipFile(export, "a") as archive:
+            archive.writestr("channel-1/2030-03-17.json", json.dumps(empty))
+        return
+    path = export / "messages-000001.json"
+    tables = json.loads(path.read_bytes())
+    rows = tables["zerver_message"]
+    for n in (len(rows), 30, 30, 0):
+        rows.insert(n, {"id": 1000 + n})
+    path.write_text(json.dumps(tables))
+
+
+async def test_remarks_are_counted_once_however_often_an_import_is_killed(
+    kind: str, export: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kind not in {"zulip", "slack"}:
+        pytest.skip("Its messages are read before the import begins.")
+    monkeypatch.setattr("tertulia.imports.preparation.TOGETHER", 1)
+    damage(kind, export)
+    whole = Run(kind, export, tmp_path / "whole")
+    expected = await outcome(whole.config, await whole())
+    skipped = {one["kind"]: one["count"] for one in expected["report"]["skipped"]}
+    assert skipped["messages"] == (5 if kind == "slack" else 4)
+    run = Run(kind, export, tmp_path / "interrupted")
+
+    def is_last(now: Progress) -> bool:
+        is_all_written = now.position == now.read_position
+        return now.step == "messages" and (is_all_written or run.commits % 3 == 0)
+
+    killed = 0
+    while killed < whole.commits:
+        try:
+            progress = await run(is_last)
+        except Killed:
+            killed += 1
+            continue
+        break
+    assert killed > 3
+    assert await outcome(run.config, progress) == expected
 
 
 async def test_an_import_that_is_killed_while_the_export_is_read_reads_it_again(

@@ -51,6 +51,7 @@ class Exported(Invented):
             if self._trouble == "memory" and batch.position == "20":
                 os.kill(os.getpid(), signal.SIGKILL)
             yield batch
+        report.skip("messages", "They come after the last one that can be read.", number=3)
 
     def open(self, place: str) -> BinaryIO:
         if place == "away":

@@ -183,6 +183,7 @@ class _Rehearsal:
                 decision = writer.write(command, changes, notes, noted)
                 self._fold(decision.changes)
                 tell(progress)
+        context.report.add(preparation.noticed)
         left = len(self._plan) - progress.applied
         self._fold(writer.rest(command, progress.applied, left, lambda _: None).changes)
 

@@ -51,7 +51,9 @@ class MessageImport:
         """The commit of messages that may not be on disk yet."""
 
     async def run(self, preparation: Preparation) -> None:
-        """Write all prepared messages. Raises SourceError."""
+        """Write all prepared messages. The source's remarks after the last one are added to the
+        progress, but not committed: that would count them again if the import is interrupted before
+        its next step. Raises SourceError."""
         progress = self._progress
         progress.resume(time.time())
         known = ids_in(progress.unread_ids)
@@ -71,6 +73,7 @@ class MessageImport:
                 await asyncio.gather(self._commit, return_exceptions=True)
         await self._write_read_state()
         await self._apply(len(self._plan))
+        progress.report.add(preparation.noticed)
 
     async def _settle(self) -> None:
         """Wait until all messages so far are on disk."""

@@ -157,6 +157,10 @@ class Preparation:
         self._renderer = renderer
         self._recent: deque[dict[str, Attachment]] = deque(maxlen=2)
         """Files of the previous batches, which may not be written yet, by path."""
+        self.noticed = ImportReport()
+        """The source's remarks that don't belong to a batch yet. When `batches` has ended, these
+        are the remarks after the last message. They have no position, so the source makes them
+        again if an interrupted import continues at its end."""
 
     async def batches(self, after: str, written: str) -> AsyncGenerator[PreparedBatch]:
         """Yield the batches after the position. Batches up to the later position `written` aren't
@@ -170,8 +174,7 @@ class Preparation:
                 yield batch
 
     async def _read(self, after: str, written: str) -> AsyncIterator[PreparedBatch]:
-        report = ImportReport()
-        batches = read_batches(self._source, after, report)
+        batches = read_batches(self._source, after, self.noticed)
         failed: list[SourceError] = []
 
         def following() -> list[tuple[MessageBatch, ImportReport]]:
@@ -190,10 +193,8 @@ class Preparation:
                     failed.append(error)  # Earlier batches are written first.
                     break
                 if batch is None:
-                    if read:
-                        read[-1][1].add(report.taken())
                     break
-                read.append((batch, report.taken()))
+                read.append((batch, self.noticed.taken()))
                 if batch.position == written:
                     break
             return read

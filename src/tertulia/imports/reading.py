@@ -85,10 +85,11 @@ class SeparateSource:
 
     def messages(self, after: str, report: ImportReport) -> Iterator[MessageBatch]:
         self._requests.send(("messages", after))
-        while (encoded := self._answer(self._requests)) is not None:
-            batch, noticed = _decode_batch(encoded)
+        while isinstance(answer := self._answer(self._requests), bytes):
+            batch, noticed = _decode_batch(answer)
             report.add(noticed)
             yield batch
+        report.add(answer)  # The remarks after the last batch.
 
     def open(self, place: str) -> BinaryIO:
         with self._lock:
@@ -171,7 +172,7 @@ def _answer_request(
             case "messages":
                 for batch in read_batches(source, after, report):
                     requests.send(msgspec.msgpack.encode((batch, report.taken())))
-                requests.send(None)
+                requests.send(report)
     except (BrokenPipeError, ConnectionResetError):
         raise
     except (SourceError, OSError) as error:

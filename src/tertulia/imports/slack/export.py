@@ -108,7 +108,8 @@ class SlackExport:
         return organization
 
     def messages(self, after: str, report: ImportReport) -> Iterator[MessageBatch]:
-        converter = SlackMessages(self._known, self._index, self._files, report)
+        noticed = ImportReport()
+        converter = SlackMessages(self._known, self._index, self._files, noticed)
         recent: deque[str] = deque(maxlen=_RECENT)
         for located in self._index.batches(int(after or 0), BATCH_SIZE):
             waiting: list[SourceMessage] = []
@@ -117,6 +118,7 @@ class SlackExport:
                 if waiting and len(waiting) + len(made) > BATCH:
                     yield MessageBatch(tuple(waiting), str(place.key - 1))
                     waiting = []
+                report.add(noticed.taken())
                 waiting += [self._with_files(message, recent) for message in made]
             if waiting:
                 yield MessageBatch(tuple(waiting), str(located[-1][0].key))
