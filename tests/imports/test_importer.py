@@ -26,13 +26,15 @@ from tertulia.imports.records import (
     SourceLinkifier,
     SourceMessage,
     SourceOrganization,
+    SourceSubscription,
 )
 from tertulia.imports.report import ImportReport
 from tertulia.imports.source import MessageBatch
+from tertulia.log.log import Log
 from tertulia.log.replica import replay_differences
-from tertulia.model.changes import UserChanged
+from tertulia.model.changes import RealmChanged, UserChanged
 from tertulia.service.config import Config
-from tertulia.state.decision import Decision
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 from tertulia.store import installation, message_details
 from tertulia.store.database import READING
@@ -369,6 +371,59 @@ async def test_an_interrupted_import_reports_everything_once(
     with pytest.raises(Killed):
         await imported(config, Damaged(30), kill_at_message(messages))
     assert (await imported(config, Damaged(30))).report.to_json() == expected
+
+
+class Joining(Invented):
+    """Ben joins four more channels, one after another."""
+
+    def organization(self, report: ImportReport) -> SourceOrganization:
+        found = super().organization(report)
+        keys = range(31, 35)
+        return replace(
+            found,
+            channels=(*found.channels, *(SourceChannel(key=n, name=f"room {n}") for n in keys)),
+            subscriptions=(
+                *found.subscriptions,
+                *(
+                    SourceSubscription(channel=n, user=12, spans=((102 + 10 * (n - 31), None),))
+                    for n in keys
+                ),
+            ),
+        )
+
+
+def misfold(_: CommandContext) -> Decision[None]:
+    """A change that can't be folded, so that the log reloads its state."""
+    return Decision(None, (RealmChanged(values={"no such": 1}),))
+
+
+async def test_an_import_continues_with_the_state_that_the_log_reloaded(
+    config: Config, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def colors(state: State) -> list[tuple[int, int, str]]:
+        found = state.tables["subscriptions"]
+        return sorted((one.channel_id, one.user_id, one.color) for one in found)
+
+    whole = msgspec.structs.replace(config, data_dir=str(tmp_path / "whole"), database_url="")
+    expected_report = (await imported(whole, Joining(60))).report
+    expected = colors(await copied_state(whole))
+    true: Any = Log.submit
+
+    async def submit(log: Log, *arguments: Any, **more: Any) -> Any:
+        before = log.state
+        if not before.is_empty:
+            with pytest.raises(KeyError, match="no such"):
+                await true(log, None, misfold)
+            await log.catch_up()
+            assert log.state is not before
+        return await true(log, *arguments, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Log, "submit", submit)
+        report = (await imported(config, Joining(60))).report
+    assert report == expected_report
+    assert await contents(config) == await contents(whole)
+    assert colors(await copied_state(config)) == expected
 
 
 async def test_a_canceled_import_leaves_nothing_half_done(

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tertulia.app.founding import opened_log, opened_vault
 from tertulia.imports import message_import, preparation
@@ -10,6 +11,8 @@ from tertulia.imports.importer import Importer
 from tertulia.imports.messages import BatchChanges
 from tertulia.imports.pace import SHARED_SECONDS, Pace
 from tertulia.imports.progress import Progress
+from tertulia.imports.records import SourceOrganization, SourceSubscription
+from tertulia.imports.report import ImportReport
 from tertulia.imports.target import ImportTarget
 from tertulia.model.changes import AlertWordsChanged, MessageSent
 from tertulia.model.messages import Message
@@ -65,10 +68,21 @@ async def test_an_import_writes_smaller_batches_while_others_write(
     assert pauses == [150, 160, 170, 180, 190, 200]
 
 
+class Joining(Invented):
+    """Someone joins a channel after the 55th message, with a setting that doesn't exist here."""
+
+    def organization(self, report: ImportReport) -> SourceOrganization:
+        found = super().organization(report)
+        joining = SourceSubscription(
+            channel=22, user=13, spans=((155, None),), settings={"unheard_of": True}
+        )
+        return replace(found, subscriptions=(*found.subscriptions, joining))
+
+
 async def test_changes_that_were_made_before_others_wrote_are_made_again(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are made while the previous messages are written to disk."""
+    """They are made while the previous messages are written to disk. Remarks are counted once."""
     monkeypatch.setattr("tertulia.imports.importer.RenderPool", SameProcess)
     monkeypatch.setattr(message_import, "MESSAGE_BATCH", 25)
     monkeypatch.setattr(preparation, "BATCHES_TOGETHER", 100)
@@ -94,11 +108,13 @@ async def test_changes_that_were_made_before_others_wrote_are_made_again(
             return await true(actor_id, verb, *arguments, **more)
 
         monkeypatch.setattr(log, "submit", submit)
-        progress = await Importer(ImportTarget(log, vault, files, disk), Invented(400)).run()
+        progress = await Importer(ImportTarget(log, vault, files, disk), Joining(400)).run()
         stored = await log.store.read(queries.count_messages)
         greeting, *others = await log.store.read(lambda c: queries.messages(c, [sent[0]]))
     vault.close()
     assert (greeting.content, others) == ("hi", [])
     assert progress.report.imported["messages"] == 400
+    reason = "settings of subscriptions: There is no setting 'unheard_of' here."
+    assert progress.report.skipped[reason].count == 1
     # The report is the last message.
     assert stored == 400 + 1 + 1

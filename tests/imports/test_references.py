@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from tertulia.imports import references
-from tertulia.imports.channels import ChannelChanges
 from tertulia.imports.context import ImportContext
 from tertulia.imports.dry_run import _NoSecrets
 from tertulia.imports.identifiers import Identifiers
@@ -156,9 +155,15 @@ def test_changes_that_are_made_again_forget_the_first_ids() -> None:
     ids.put("user", 11, 7)
     ids.put("channel", 21, 5)
     context = ImportContext(
-        state, SourceOrganization(name="x"), ids, _NoSecrets(), ImportReport(), 0, is_new=False
+        lambda: state,
+        SourceOrganization(name="x"),
+        ids,
+        _NoSecrets(),
+        ImportReport(),
+        0,
+        is_new=False,
     )
-    writer = MessageWriter(context, ChannelChanges(context), [], {}, keep_ids=False)
+    writer = MessageWriter(context, [], {}, keep_ids=False)
 
     def prepared(key: int, content: str, *links: references.MessageLink) -> PreparedMessage:
         source = SourceMessage(

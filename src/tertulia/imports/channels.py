@@ -23,7 +23,6 @@ from tertulia.model.changes import AnyChange
 from tertulia.model.channels import Channel
 from tertulia.model.folders import ChannelFolder
 from tertulia.model.groups import SystemGroup, UserGroup
-from tertulia.state.state import State
 
 SUBSCRIBER_BATCH: Final = 500
 """The most people that one change subscribes."""
@@ -262,7 +261,7 @@ class ChannelChanges:
         """Yield the changes that begin these subscriptions before the first message. They must be
         sorted by channel."""
         after = self._context.state.last_message_id
-        colors = _Colors(self._context.state)
+        colors = _Colors(self._context)
         for key, some in groupby(first, key=lambda subscription: subscription.channel):
             channel_id = self._context.ids.find("channel", key)
             if channel_id is None:
@@ -293,7 +292,7 @@ class ChannelChanges:
         self, subscription: SourceSubscription, channel_id: int, user_id: int, after: int
     ) -> Iterator[AnyChange]:
         """Yield the changes that begin a subscription after that message."""
-        color = _Colors(self._context.state).of(user_id, subscription.color)
+        color = _Colors(self._context).of(user_id, subscription.color)
         yield self._subscribed(channel_id, {user_id: color}, after)
         yield from self._settings(subscription, channel_id, user_id)
 
@@ -347,15 +346,15 @@ class ChannelChanges:
 class _Colors:
     """Gives each person's subscriptions different colors."""
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    def __init__(self, context: ImportContext) -> None:
+        self._context = context
         self._given: dict[int, list[str]] = {}
 
     def of(self, user_id: int, wanted: str) -> str:
         color = wanted.lower()
         if not _is_color(color):
             given = self._given.setdefault(user_id, [])
-            color = subscription_changes.color_for(self._state, user_id, given)
+            color = subscription_changes.color_for(self._context.state, user_id, given)
             given.append(color)
         return color
 
@@ -372,9 +371,10 @@ def _known(ids: Identifiers, source: SourceGroup) -> list[int]:
 class AppliedMemberships:
     """Applies memberships within one commit, whose changes the state doesn't have yet."""
 
-    def __init__(self, context: ImportContext, channels: ChannelChanges) -> None:
+    def __init__(self, context: ImportContext) -> None:
+        """`context` has the commit's state, and a report for its remarks."""
         self._context = context
-        self._channels = channels
+        self._channels = ChannelChanges(context)
         self._are: dict[tuple[int, int], bool] = {}
 
     def applied(self, step: MembershipStep, last_id: int) -> list[AnyChange]:

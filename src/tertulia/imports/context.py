@@ -1,5 +1,6 @@
 """The data that an import's changes are made from."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -30,8 +31,8 @@ class Secrets(Protocol):
 class ImportContext:
     """The data shared by everything that makes changes of one import."""
 
-    state: State
-    """The organization's state. Committed changes are folded into it."""
+    current_state: Callable[[], State]
+    """Returns the organization's state. Committed changes are folded into it."""
     source: SourceOrganization
     """Empty while messages are written, which don't need it."""
     ids: Identifiers
@@ -43,6 +44,12 @@ class ImportContext:
     """Whether the import creates the organization. If it doesn't, the organization keeps its
     settings."""
 
+    @property
+    def state(self) -> State:
+        """The organization's state. Don't keep it over commits, because it's another object after
+        the log has reloaded it."""
+        return self.current_state()
+
     @cached_property
     def checks(self) -> ValueChecks:
-        return ValueChecks(self.state, self.ids, self.report, self.now)
+        return ValueChecks(self.current_state, self.ids, self.report, self.now)

@@ -49,7 +49,7 @@ async def dry_run(
     )
     organization = await asyncio.to_thread(read_from, lambda: source.organization(progress.report))
     context = ImportContext(
-        state,
+        lambda: state,
         organization,
         Identifiers(),
         _NoSecrets(),
@@ -162,9 +162,7 @@ class _Rehearsal:
         progress.resume(time.time())
         files = _NoFiles(source, context.ids)
         preparation = Preparation(context, source, files, _NoRendering())
-        writer = MessageWriter(
-            context, self._made.channels, self._plan, {}, keep_ids=progress.keep_ids
-        )
+        writer = MessageWriter(context, self._plan, {}, keep_ids=progress.keep_ids)
         command = CommandContext(context.state, context.now, None)
         notes: list[Note] = []
 
@@ -183,9 +181,12 @@ class _Rehearsal:
                 decision = writer.write(command, changes, notes, noted)
                 self._fold(decision.changes)
                 tell(progress)
-        context.report.add(preparation.noticed)
         left = len(self._plan) - progress.applied
-        self._fold(writer.rest(command, progress.applied, left, lambda _: None).changes)
+        rest = writer.rest(
+            command, progress.applied, left, lambda _, noticed: context.report.add(noticed)
+        )
+        self._fold(rest.changes)
+        context.report.add(preparation.noticed)
 
     def _fold(self, changes: Iterable[AnyChange]) -> None:
         state = self._context.state

@@ -133,7 +133,7 @@ class Importer:
         made = OrganizationChanges(context)
         await self._write_organization(made, context.source, files)
         if progress.step == "messages":
-            await self._write_messages(context, made, files)
+            await self._write_messages(context, files)
         if progress.step == "end":
             await self._end()
         return progress
@@ -145,7 +145,7 @@ class Importer:
         # restart.
         noticed = progress.report if is_fresh else ImportReport()
         return ImportContext(
-            self._log.state,
+            lambda: self._log.state,
             await asyncio.to_thread(read_from, lambda: self._source.organization(noticed)),
             self._ids,
             _Secrets(self._vault),
@@ -257,15 +257,11 @@ class Importer:
             if path is not None:
                 made.pictures.realm[name] = path
 
-    async def _write_messages(
-        self, context: ImportContext, made: OrganizationChanges, files: SourceFiles
-    ) -> None:
+    async def _write_messages(self, context: ImportContext, files: SourceFiles) -> None:
         target = self._target
         pool = RenderPool(self._log.state, target.site, self._processes, target.media)
         preparation = Preparation(context, self._source, files, pool)
-        messages = MessageImport(
-            self._commits, self._progress, context, made.channels, self._linked
-        )
+        messages = MessageImport(self._commits, self._progress, context, self._linked)
         context.source = SourceOrganization(name=context.source.name)  # Release its memory.
         try:
             await messages.run(preparation)

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from itertools import islice
 from typing import Final
 
-from tertulia.imports.channels import ChannelChanges, memberships
+from tertulia.imports.channels import memberships
 from tertulia.imports.commits import CHANGE_BATCH, ImportCommits
 from tertulia.imports.context import ImportContext
 from tertulia.imports.messages import MessageWriter, Written
@@ -15,6 +15,7 @@ from tertulia.imports.preparation import Preparation, PreparedBatch
 from tertulia.imports.progress import Progress
 from tertulia.imports.read_state import ImportedReads, ids_in, runs_of
 from tertulia.imports.records import SourceMessage
+from tertulia.imports.report import ImportReport
 from tertulia.store.notes import Note
 
 MESSAGE_BATCH: Final = 500
@@ -35,7 +36,6 @@ class MessageImport:
         commits: ImportCommits,
         progress: Progress,
         context: ImportContext,
-        channels: ChannelChanges,
         linked: dict[str, str],
     ) -> None:
         """`linked` are the URLs of messages that may be linked, as for `MessageWriter`."""
@@ -43,9 +43,7 @@ class MessageImport:
         self._progress = progress
         self._ids = context.ids
         _, self._plan = memberships(context.source.subscriptions)
-        self._writer = MessageWriter(
-            context, channels, self._plan, linked, keep_ids=progress.keep_ids
-        )
+        self._writer = MessageWriter(context, self._plan, linked, keep_ids=progress.keep_ids)
         self._read = ImportedReads()
         self._commit: asyncio.Task[Written] | None = None
         """The commit of messages that may not be on disk yet."""
@@ -88,8 +86,9 @@ class MessageImport:
             most = min(until - progress.applied, self._commits.pace.most(CHANGE_BATCH))
             notes: list[Note] = []
 
-            def noted(applied: int, notes: list[Note] = notes) -> None:
+            def noted(applied: int, report: ImportReport, notes: list[Note] = notes) -> None:
                 progress.applied = applied
+                progress.report.add(report)
                 notes[:] = self._commits.progress_notes()
 
             await self._commits.commit(

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tertulia.domain.messages import widgets
 from tertulia.domain.names import MAX_MESSAGE, MAX_REMINDER_NOTE
-from tertulia.imports.channels import AppliedMemberships, ChannelChanges, MembershipStep
+from tertulia.imports.channels import AppliedMemberships, MembershipStep
 from tertulia.imports.context import ImportContext
 from tertulia.imports.history import ImportedHistory
 from tertulia.imports.identifiers import MAX_KEPT
@@ -86,7 +86,6 @@ class MessageWriter:
     def __init__(
         self,
         context: ImportContext,
-        channels: ChannelChanges,
         plan: Sequence[MembershipStep],
         linked: dict[str, str],
         *,
@@ -96,7 +95,6 @@ class MessageWriter:
         key. The writer adds more."""
         self._context = context
         self._linked = linked
-        self._channels = channels
         self._plan = plan
         self._retention = RetentionCheck(context)
         self._keep_ids = keep_ids
@@ -133,24 +131,33 @@ class MessageWriter:
         return Decision(changes.written, changes.changes)
 
     def rest(
-        self, context: CommandContext, applied: int, most: int, progress: Callable[[int], None]
+        self,
+        context: CommandContext,
+        applied: int,
+        most: int,
+        progress: Callable[[int, ImportReport], None],
     ) -> Decision[None]:
         """Apply at most `most` memberships after the newest message, and call `progress` with the
-        number applied so far."""
+        number applied so far, and remarks and counts."""
         until = min(applied + most, len(self._plan))
-        current = dataclasses.replace(self._context, state=context.state)
-        memberships = AppliedMemberships(current, self._channels)
+        report = ImportReport()
+        current = dataclasses.replace(
+            self._context, current_state=lambda: context.state, report=report
+        )
+        memberships = AppliedMemberships(current)
         changes: list[AnyChange] = []
         for step in self._plan[applied:until]:
             changes += memberships.applied(step, context.state.last_message_id)
-        progress(until)
+        progress(until, report)
         return Decision(None, changes)
 
 
 class _Batch:
     def __init__(self, writer: MessageWriter, state: State, applied: int) -> None:
         self._report = ImportReport()
-        context = dataclasses.replace(writer._context, state=state, report=self._report)
+        context = dataclasses.replace(
+            writer._context, current_state=lambda: state, report=self._report
+        )
         self._writer = writer
         self._context = context
         self._ids = context.ids
@@ -165,7 +172,7 @@ class _Batch:
         self._file_ids: set[int] = set()
         self._next_part = widgets.next_submessage_id(state)
         self._next_reminder = state.tables["reminders"].next_id()
-        self._memberships = AppliedMemberships(context, writer._channels)
+        self._memberships = AppliedMemberships(context)
         self._links: dict[str, str] = {}
         """The URLs of the batch's messages that may be linked, by key of their fact."""
         self._pins: dict[int, int] = {}

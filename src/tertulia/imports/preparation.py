@@ -148,12 +148,12 @@ class Preparation:
     def __init__(
         self, context: ImportContext, source: Source, files: AttachmentStore, renderer: TextRenderer
     ) -> None:
-        self._state = context.state
+        self._current_state = context.current_state
         self._source = source
         self._ids = context.ids
         self._files = files
         self._now = context.now
-        self._references = References(context.state, context.ids, secrets.token_hex(8))
+        self._references = References(context.current_state, context.ids, secrets.token_hex(8))
         self._renderer = renderer
         self._recent: deque[dict[str, Attachment]] = deque(maxlen=2)
         """Files of the previous batches, which may not be written yet, by path."""
@@ -234,7 +234,7 @@ class Preparation:
             for batch_read, report in batch.sources
             for message in batch_read.messages
             for source in message.attachments
-            if self._state.uploads.at_path(source.path) is None
+            if self._current_state().uploads.at_path(source.path) is None
         ]
         wanted: dict[str, list[tuple[SourceAttachment, ImportReport]]] = defaultdict(list)
         for source, noted, _ in tries:
@@ -275,7 +275,7 @@ class Preparation:
     ) -> Attachment | None:
         """Store the first file that is available. Each has its report."""
         for source, report in sources:
-            file = await self._files.attachment(source, self._state, self._now, report)
+            file = await self._files.attachment(source, self._current_state(), self._now, report)
             if file is not None:
                 return file
         return None

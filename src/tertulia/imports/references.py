@@ -103,8 +103,8 @@ class MessageLink(Struct, frozen=True):
 class References:
     """Replaces references. `secret` makes the tokens of links to messages unguessable."""
 
-    def __init__(self, state: State, ids: Identifiers, secret: str) -> None:
-        self._state = state
+    def __init__(self, current_state: Callable[[], State], ids: Identifiers, secret: str) -> None:
+        self._current_state = current_state
         self._ids = ids
         self._secret = secret
 
@@ -133,15 +133,15 @@ class References:
         return _REFERENCE.sub(replace, text)
 
     def _person(self, key: Key, otherwise: str, sign: str = "@") -> str:
-        user = self._state.users.get(self._ids.find("user", key) or 0)
+        user = self._current_state().users.get(self._ids.find("user", key) or 0)
         return otherwise if user is None else f"{sign}**{user.full_name}|{user.id}**"
 
     def _group(self, key: Key, otherwise: str) -> str:
-        group = self._state.groups.get(self._ids.group(key) or 0)
+        group = self._current_state().groups.get(self._ids.group(key) or 0)
         return otherwise if group is None else f"@*{group.name}*"
 
     def _channel(self, key: Key, otherwise: str) -> str:
-        channel = self._state.channels.get(self._ids.find("channel", key) or 0)
+        channel = self._current_state().channels.get(self._ids.find("channel", key) or 0)
         if channel is None:
             return otherwise
         if set(channel.name) & set("*\n"):

@@ -79,8 +79,14 @@ class TakenNames:
 class ValueChecks:
     """Makes values valid, and reports those that it changes or drops."""
 
-    def __init__(self, state: State, ids: Identifiers, report: ImportReport, now: int) -> None:
-        self._state = state
+    def __init__(
+        self,
+        current_state: Callable[[], State],
+        ids: Identifiers,
+        report: ImportReport,
+        now: int,
+    ) -> None:
+        self._current_state = current_state
         self._ids = ids
         self._report = report
         self._now = now
@@ -100,7 +106,7 @@ class ValueChecks:
 
     def html(self, text: str, user_id: int | None = None) -> str:
         """Return the HTML of a description, or of a text by this user."""
-        context = CommandContext(self._state, self._now, user_id)
+        context = CommandContext(self._current_state(), self._now, user_id)
         return self.render(context, text).html if text else ""
 
     def name(
@@ -164,7 +170,7 @@ class ValueChecks:
 
     def _announced_in(self, key: Any) -> int:
         channel_id = self._ids.find("channel", key) if isinstance(key, int | str) else None
-        channel = self._state.channels.get(channel_id)
+        channel = self._current_state().channels.get(channel_id)
         return settings.NOWHERE if channel is None or channel.is_archived else channel.id
 
     def _valid(
@@ -205,7 +211,7 @@ class ValueChecks:
             active = self._active(value)
             try:
                 if active is not None:
-                    group_settings.validated_setting(self._state, name, rule, active)
+                    group_settings.validated_setting(self._current_state(), name, rule, active)
             except Refused:
                 self._report.skip(
                     kind, f"'{name}' can't have this value here, so the default is used.", sample
@@ -218,10 +224,10 @@ class ValueChecks:
         """Return the value without deactivated accounts and groups; None for a deactivated
         group."""
         if isinstance(value, int):
-            group = self._state.groups.get(value)
+            group = self._current_state().groups.get(value)
             return None if group is not None and group.deactivated else value
-        users = (self._state.users.get(member_id) for member_id in value.direct_members)
-        groups = (self._state.groups.get(subgroup) for subgroup in value.direct_subgroups)
+        users = (self._current_state().users.get(member_id) for member_id in value.direct_members)
+        groups = (self._current_state().groups.get(subgroup) for subgroup in value.direct_subgroups)
         return normalized(
             Members(
                 tuple(u.id for u in users if u is not None and u.is_active and not u.is_system_bot),
