@@ -1,7 +1,8 @@
 """The importer: the imported data, and that an interrupted import neither loses nor doubles
 data."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 from typing import Any
 
@@ -15,7 +16,7 @@ from tertulia.imports import canceling
 from tertulia.imports.dry_run import dry_run
 from tertulia.imports.identifiers import MATCHED
 from tertulia.imports.messages import LINK_FACT
-from tertulia.imports.preparation import BATCHES_TOGETHER
+from tertulia.imports.preparation import BATCHES_TOGETHER, Preparation, PreparedBatch
 from tertulia.imports.progress import FACT, IDS_FACT, ImportRefused, Progress
 from tertulia.imports.records import (
     SourceAttachment,
@@ -29,16 +30,18 @@ from tertulia.imports.records import (
     SourceSubscription,
 )
 from tertulia.imports.report import ImportReport
-from tertulia.imports.source import MessageBatch
+from tertulia.imports.source import MessageBatch, SourceError
 from tertulia.log.log import Log
 from tertulia.log.replica import replay_differences
-from tertulia.model.changes import RealmChanged, UserChanged
+from tertulia.model.changes import MessageSent, RealmChanged, UserChanged
+from tertulia.model.errors import Unavailable
 from tertulia.service.config import Config
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 from tertulia.store import installation, message_details
-from tertulia.store.database import READING
-from tertulia.store.store import database_at
+from tertulia.store.database import READING, DatabaseUnavailable
+from tertulia.store.store import Store, database_at
+from tertulia.store.writing import Batch
 from tests.imports.invented import Invented, Killed, imported, kill_after, kill_at_message
 from tests.imports.rendering import SameProcess
 
@@ -371,6 +374,45 @@ async def test_an_interrupted_import_reports_everything_once(
     with pytest.raises(Killed):
         await imported(config, Damaged(30), kill_at_message(messages))
     assert (await imported(config, Damaged(30))).report.to_json() == expected
+
+
+async def test_an_export_that_fails_while_the_disk_is_full_does_not_hide_that(
+    config: Config, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Ending(Invented):
+        def messages(self, after: str, report: ImportReport) -> Iterator[MessageBatch]:
+            yield next(iter(super().messages(after, report)))
+            raise SourceError("The archive ends too early.")
+
+    has_failed = asyncio.Event()
+    batches: Any = Preparation.batches
+    commit: Any = Store.commit
+
+    async def until_failure(*arguments: Any) -> AsyncIterator[PreparedBatch]:
+        try:
+            async for batch in batches(*arguments):
+                yield batch
+        finally:
+            has_failed.set()
+
+    async def full(store: Store, batch: Batch, *more: Any) -> None:
+        if any(isinstance(entry.change, MessageSent) for entry in batch.entries):
+            await has_failed.wait()
+            raise DatabaseUnavailable("The database can't be written to: disk full")
+        await commit(store, batch, *more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Preparation, "batches", until_failure)
+        patch.setattr(Store, "commit", full)
+        with pytest.raises(Unavailable, match="Nothing was changed") as caught:
+            await imported(config, Ending(20))
+    assert isinstance(caught.value.__context__, SourceError)
+    assert "SourceError: The archive ends too early." in caplog.text
+    assert "disk full" in caplog.text
+    # Once the disk has room, the messages before the end are imported.
+    with pytest.raises(SourceError, match="ends too early"):
+        await imported(config, Ending(20))
+    assert len((await contents(config))["messages"]) == 10
 
 
 class Joining(Invented):

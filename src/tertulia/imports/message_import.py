@@ -1,6 +1,7 @@
 """Importing the messages of a source, the longest part of an import."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing
@@ -16,7 +17,10 @@ from tertulia.imports.progress import Progress
 from tertulia.imports.read_state import ImportedReads, ids_in, runs_of
 from tertulia.imports.records import SourceMessage
 from tertulia.imports.report import ImportReport
+from tertulia.log.health import described
 from tertulia.store.notes import Note
+
+logger = logging.getLogger("tertulia.imports")
 
 MESSAGE_BATCH: Final = 500
 """The most messages in a commit, if the organization existed before the import."""
@@ -65,6 +69,9 @@ class MessageImport:
                         messages = batch.messages
                         self._add_read(messages, islice(known, len(messages)))
             await self._settle()
+        except Exception as error:
+            await self._settle_after(error)
+            raise
         finally:
             if self._commit is not None:
                 self._commit.cancel()
@@ -78,6 +85,15 @@ class MessageImport:
         commit, self._commit = self._commit, None
         if commit is not None:
             await commit
+
+    async def _settle_after(self, error: Exception) -> None:
+        """Finish the commit in progress after an error. If that fails, too, raise its error, which
+        may be the cause, such as a full disk. If it isn't, the next attempt has this one again."""
+        try:
+            await self._settle()
+        except Exception:
+            logger.warning("the import also stopped for another reason: %s", described(error))
+            raise
 
     async def _apply(self, until: int) -> None:
         """Apply the first `until` memberships, after the newest message."""
