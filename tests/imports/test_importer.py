@@ -468,6 +468,29 @@ async def test_an_import_continues_with_the_state_that_the_log_reloaded(
     assert colors(await copied_state(config)) == expected
 
 
+async def test_changes_that_were_decided_twice_are_not_counted_twice(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If a later command of the same group can't be folded, the others are decided again."""
+    true: Any = Log.submit
+    failing: list[asyncio.Task[None]] = []
+
+    async def submit(log: Log, *arguments: Any, **more: Any) -> Any:
+        if log.state.last_message_id and not failing:
+            failing.append(asyncio.create_task(true(log, None, misfold)))
+        return await true(log, *arguments, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Log, "submit", submit)
+        with pytest.raises(Unavailable, match="Nothing was changed"):
+            await imported(config, Invented(60))
+        with pytest.raises(KeyError, match="no such"):
+            await failing[0]
+    progress = await imported(config, Invented(60))
+    assert (progress.messages, progress.report.imported["messages"]) == (60, 60)
+    assert len((await contents(config))["messages"]) == 60
+
+
 async def test_a_canceled_import_leaves_nothing_half_done(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:

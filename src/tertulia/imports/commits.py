@@ -10,6 +10,7 @@ from tertulia.domain.organization import imports
 from tertulia.imports.identifiers import Identifiers
 from tertulia.imports.pace import Pace
 from tertulia.imports.progress import FACT, IDS_FACT, ImportCanceled, Progress, Step, Tell
+from tertulia.log.health import not_done_error
 from tertulia.log.log import Log
 from tertulia.model.changes import AnyChange
 from tertulia.service.credentials import Vault
@@ -82,8 +83,13 @@ class ImportCommits:
         """Submit the verb, which may add to `notes`. `on_folded` is as for `Log.submit`. Raise
         ImportCanceled if an owner canceled the import."""
         request_id = self._progress.request_id
+        is_decided = False
 
         def checked(context: CommandContext, *given: Any) -> Decision[T]:
+            nonlocal is_decided
+            if is_decided:  # It has already changed the progress, which the next start loads.
+                raise not_done_error()
+            is_decided = True
             if request_id and not imports.is_started(context.state, request_id):
                 raise ImportCanceled
             return verb(context, *given)
