@@ -15,7 +15,8 @@ from tertulia.imports.progress import FACT, Progress
 from tertulia.log.log import Log
 from tertulia.model.errors import Unavailable
 from tertulia.store import installation
-from tertulia.store.database import Connection
+from tertulia.store.database import Connection, DatabaseUnavailable
+from tertulia.store.store import Store
 from tests.cli.support import Place, run
 from tests.imports import mattermost_export, rocketchat_dump
 
@@ -85,19 +86,37 @@ def test_a_full_disk_stops_an_import_that_continues_later(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     export = mattermost_export.written(tmp_path / "export.zip", mattermost_export.sample())
-    submit, commits = Log.submit, count(1)
+    commit, commits = Store.commit, count(1)
 
     async def full(*args: Any, **more: Any) -> Any:
         if next(commits) > 3:
-            raise Unavailable("The change couldn't be saved.")
-        return await submit(*args, **more)
+            raise DatabaseUnavailable("The database can't be written to: the disk is full")
+        return await commit(*args, **more)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Log, "submit", full)
+        patch.setattr(Store, "commit", full)
         stopped = error(place, "mattermost", str(export))
-    assert "The disk may be full" in stopped
+    assert (
+        "The import stopped: The database can't be written to: the disk is full. Run the same"
+        " command again to continue it." in stopped
+    )
     assert "isn't finished" in error(place, "mattermost", str(cut(tmp_path)))
     assert answer(place, "mattermost", str(export))["imported"]["messages"] == 10
+
+
+def test_a_slow_database_is_not_mistaken_for_a_full_disk(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export = mattermost_export.written(tmp_path / "export.zip", mattermost_export.sample())
+
+    async def slow(*_: Any, **__: Any) -> Any:
+        raise Unavailable("The change couldn't be saved.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Log, "submit", slow)
+        stopped = error(place, "mattermost", str(export))
+    assert "The database didn't respond in time" in stopped
+    assert "disk" not in stopped
 
 
 def cut(directory: Path) -> Path:

@@ -13,7 +13,7 @@ import pytest
 
 from tertulia.app.founding import opened_log
 from tertulia.jobs.supervisor import Job
-from tertulia.log import commits, requests
+from tertulia.log import commits, replica, requests
 from tertulia.log.log import Log
 from tertulia.log.requests import Command, Gathering, Group
 from tertulia.model.changes import ChannelCreated, Entry, RealmChanged
@@ -24,7 +24,12 @@ from tertulia.model.queues import QueueRecord, Registration
 from tertulia.service.config import Config
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.store import installation, log_entries, outbox, queries
-from tertulia.store.database import CommitUnknown, Connection, DatabaseUnavailable
+from tertulia.store.database import (
+    CommitUnknown,
+    Connection,
+    DatabaseUnavailable,
+    TimeLimitReached,
+)
 from tertulia.store.log_entries import LogTail
 from tertulia.store.notes import FactSet
 from tertulia.store.pipeline import EncodedStatement, Pipeline
@@ -819,3 +824,20 @@ async def test_outcomes_are_correct_while_connections_are_terminated(
     await assert_true_to_the_tables(log)
     assert {channel.name for channel in log.state.channels} == done
     assert all("Nothing was changed" in refusal for refusal in refusals)
+
+
+@pytest.mark.parametrize("seconds", [1e-9, 60])
+async def test_an_organization_that_loads_too_slowly_says_so(
+    config: Config, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """Another reason of the database isn't mistaken for that."""
+
+    def canceled(_: Connection) -> None:
+        raise TimeLimitReached("PostgreSQL: canceling statement due to user request")
+
+    monkeypatch.setattr(replica, "LOAD_SECONDS", seconds)
+    monkeypatch.setattr(replica, "_loaded", canceled)
+    reason = "canceling statement" if seconds == 60 else "took longer than 1e-09 s"
+    with pytest.raises(TimeLimitReached, match=reason):
+        async with other_log(config):
+            pass

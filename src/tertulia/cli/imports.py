@@ -36,6 +36,7 @@ from tertulia.model.numbers import counted
 from tertulia.service.config import Config
 from tertulia.service.garbage import collect_rarely, return_freed_memory
 from tertulia.state.state import State
+from tertulia.store.database import DatabaseError
 from tertulia.store.store import database_at
 
 app = typer.Typer(
@@ -106,17 +107,8 @@ def _run(config: Config, opened: Opened, work: Path, choices: Choices) -> None:
             progress, invited = asyncio.run(_imported(config, source, choices, bar))
         except (ImportRefused, Refused) as error:
             raise CommandFailed(str(error)) from None
-        except (OSError, FilesUnavailable) as error:
-            raise CommandFailed(
-                f"The import stopped: {error}. Run the same command again to continue it."
-            ) from None
-        except Unavailable:
-            raise CommandFailed(
-                "The import stopped because the database couldn't be written to, or didn't respond"
-                " in time. The disk may be full, the database server unavailable, or this process"
-                " may have been suspended. Lines above may say more. Run the same command again to"
-                " continue the import."
-            ) from None
+        except OSError as error:
+            raise _stopped(str(error)) from None
         finally:
             source.close()
     if choices.as_json:
@@ -146,8 +138,30 @@ async def _imported(
             is_followed=choices.is_followed,
             matches_accounts=matches_accounts,
         )
-        progress = await only_import(target.log, config.data_path, importer.run)
+        try:
+            progress = await only_import(target.log, config.data_path, importer.run)
+        except Unavailable as error:
+            raise _stopped(_reason(error, target.log)) from None
         return progress, await _invited(target.log, config) if choices.invites else None
+
+
+def _stopped(reason: str) -> CommandFailed:
+    return CommandFailed(
+        f"The import stopped: {reason.rstrip('.')}. Run the same command again to continue it."
+    )
+
+
+def _reason(error: Unavailable, log: Log) -> str:
+    """Return why the import's changes couldn't be saved."""
+    if isinstance(error, DatabaseError | FilesUnavailable):
+        return str(error)
+    trouble = log.freshness.write_trouble
+    if trouble:
+        return trouble.partition(": ")[2] or trouble
+    return (
+        "The database didn't respond in time. The database or this machine may be overloaded, or"
+        " this process was suspended"
+    )
 
 
 async def _invited(log: Log, config: Config) -> int:

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from tertulia.log.health import Freshness, described
 from tertulia.log.requests import Inbox
@@ -21,7 +21,7 @@ from tertulia.state.recent_gains import GAINING, RECALLED
 from tertulia.state.state import State
 from tertulia.store import installation, log_entries, pruning, queries
 from tertulia.store.broadcast import EntryBroadcast
-from tertulia.store.database import Connection
+from tertulia.store.database import Connection, TimeLimitReached
 from tertulia.store.installation import Head, HistoryChanged, HistoryPruned, NewerDatabase, Position
 from tertulia.store.log_entries import LogTail
 from tertulia.store.store import CATCH_UP, LOAD_SECONDS, Store
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("tertulia.log")
 
 Follower = Callable[[Sequence[Entry]], None]
+T = TypeVar("T")
 
 
 class LogSubscribers:
@@ -104,10 +105,23 @@ class Replica:
         if last_known is not None and await self._store.read(installation.is_lost, last_known):
             await self._renew_history(last_known)
         began = time.monotonic()
-        head, self.state = await self._store.read_log(_loaded, LOAD_SECONDS)
+        head, self.state = await self._load(_loaded)
         self.position = head.position
         self._freshness.loaded(head.seq)
         self._freshness.verified(began)
+
+    async def _load(self, function: Callable[[Connection], T]) -> T:
+        """Run the function, which loads the state, within `LOAD_SECONDS`."""
+        began = time.monotonic()
+        try:
+            return await self._store.read_log(function, LOAD_SECONDS)
+        except TimeLimitReached as error:
+            if time.monotonic() - began < LOAD_SECONDS:
+                raise  # The database had another reason.
+            raise TimeLimitReached(
+                f"Loading the organization's data took longer than {LOAD_SECONDS} s. The database"
+                " or this machine may be overloaded, or this process was suspended. Try again."
+            ) from error
 
     def adopt(self, growth: LogTail) -> None:
         """Fold entries that another process committed, except those already folded, and call the
@@ -217,7 +231,7 @@ class Replica:
             return *_loaded(connection), growth
 
         # This takes time, and nobody sees the new state yet.
-        head, state, growth = await self._store.read_log(look, LOAD_SECONDS)
+        head, state, growth = await self._load(look)
         is_pruned = known.seq < head.pruned and known.seq <= head.seq
         if growth is None and head.history == known.history and not is_pruned:
             await self._renew_history(known)

@@ -44,7 +44,8 @@ READ_SECONDS = 10
 """The time limit of a read in seconds, including waiting for its turn."""
 LOG_READ_SECONDS = 5
 LOAD_SECONDS = 120
-"""The time limit for loading the whole state, in seconds."""
+"""The time limit for loading the whole state, in seconds: reading its records, and building it from
+them."""
 SQLITE_FILE = "tertulia.db"
 CATCH_UP = 1000
 """The number of entries read in one query."""
