@@ -172,13 +172,13 @@ class PersonalRecords:
             yield changes.NavigationViewAdded(user_id=user_id, view=view)
 
     def _user_topics(self) -> Iterator[AnyChange]:
-        known = self._context.state.tables["user_topics"]
         for policy in self._context.source.user_topics:
             user_id = self._context.ids.find("user", policy.user)
             channel_id = self._context.ids.find("channel", policy.channel)
             if user_id is None or channel_id is None:
                 continue
             topic = topic_name(policy.topic)
+            known = self._context.state.tables["user_topics"]
             if (user_id, channel_id, topic.casefold()) in known:
                 continue
             self._context.report.count("topic settings")

@@ -274,13 +274,12 @@ class Follower:
     ) -> None:
         """Delete the messages that the owner could read there but that no longer exist there."""
         exist = {row["id"] for row in rows}
-        state = self._log.state
-        own_directs = set(state.directs.of_user[there.owner_id])
+        own_directs = set(self._log.state.directs.of_user[there.owner_id])
         private = readable_private(there)
         while True:
-            places = await self._log.store.read(
-                queries.places_between, after, min(until, state.last_message_id), BATCH
-            )
+            last = min(until, self._log.state.last_message_id)
+            places = await self._log.store.read(queries.places_between, after, last, BATCH)
+            state = self._log.state  # It may have been reloaded since the previous round.
             gone = [
                 message_id
                 for message_id, channel_id, direct_id in places
