@@ -1,6 +1,7 @@
 """Slack's blocks and attachments as Markdown."""
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Final
 
 from tertulia.imports.slack import mrkdwn, values
@@ -149,7 +150,9 @@ class BlockConverter:
     def _span(self, fields: Record) -> StyledText:
         converter = self._converter
         flags = record(fields, "style")
-        style = sum(sign for name, sign in _STYLES.items() if flags.get(name) is True)
+        style = (
+            sum(sign for name, sign in _STYLES.items() if flags.get(name) is True) if flags else 0
+        )
         match text(fields, "type"):
             case "text":
                 content = text(fields, "text")
@@ -261,4 +264,4 @@ def _is_plain(markdown: str) -> bool:
 
 
 def _first(blocks: Iterable[Record], most: int = MAX_BLOCKS) -> list[Mapping[str, object]]:
-    return [fields for _, fields in zip(range(most), blocks, strict=False)]
+    return list(islice(blocks, most))

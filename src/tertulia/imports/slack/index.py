@@ -268,6 +268,8 @@ class _Builder:
         self._db = db
         self._known = known
         self._senders: dict[str, SlackSender] = {}
+        self._seen: set[tuple[str | None, str | None, str | None]] = set()
+        """The fields that decide on a message's sender, of senders that are already known."""
         self._found: list[tuple[object, ...]] = []
         self._moves: list[tuple[object, ...]] = []
         self._skipped: dict[tuple[str, str], list[Any]] = {}
@@ -331,9 +333,20 @@ class _Builder:
         kind = 1 if is_move else 0
         place = (self._files, offset, len(raw))
         self._found.append((conversation.number, at, kind, thread, *place))
+        if kind == 0:
+            self._add_sender(head)
+
+    def _add_sender(self, head: _Head) -> None:
+        """Keep the message's sender if the export has no record of them."""
+        names = (head.user, head.bot_id, head.username)
+        is_usual = head.room is None and all(n is None or type(n) is str for n in names)
+        if is_usual and names in self._seen:
+            return
         sender = sender_of(msgspec.structs.asdict(head))
-        if kind == 0 and sender.key not in self._known and len(self._senders) < MAX_SENDERS:
+        if sender.key not in self._known and len(self._senders) < MAX_SENDERS:
             self._senders.setdefault(sender.key, sender)
+        if is_usual and len(self._seen) < MAX_SENDERS:
+            self._seen.add(names)
 
     def _write(self) -> None:
         before = self._db.total_changes()

@@ -15,6 +15,8 @@ MICROSECONDS: Final = 1_000_000
 _LATEST: Final = 4_000_000_000
 """UNIX seconds after which a time is a mistake."""
 
+_USUAL_TIME: Final = re.compile(r"[0-9]{10}\.[0-9]{6}")
+
 ANYTHING: Final = msgspec.json.Decoder()
 _ESCAPE: Final = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
@@ -27,8 +29,8 @@ def text(record: Record, *names: str) -> str:
     """Return the first of these fields that is a text and isn't empty."""
     for name in names:
         value = record.get(name)
-        if isinstance(value, str) and value:
-            return clean(value)
+        if value and isinstance(value, str):
+            return value if value.isprintable() else clean(value)
     return ""
 
 
@@ -64,6 +66,9 @@ def microseconds(timestamp: object) -> int:
     """Return a timestamp such as `1355517523.000005` in microseconds; 0 if it is invalid."""
     if isinstance(timestamp, float) and 0 < timestamp < _LATEST:
         return round(timestamp * MICROSECONDS)
+    if isinstance(timestamp, str) and _USUAL_TIME.fullmatch(timestamp):
+        at = int(timestamp.replace(".", ""))  # Half of the time that the general case takes.
+        return at if at < (_LATEST + 1) * MICROSECONDS else 0
     whole, _, part = str(timestamp)[:32].partition(".")
     if not (whole.isascii() and whole.isdecimal()) or int(whole) > _LATEST:
         return 0
