@@ -230,6 +230,22 @@ def test_an_export_is_continued_after_each_batch(
             assert rest == batches[number + 1 :]
 
 
+def test_an_export_is_continued_between_long_messages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They make the messages that are read together too many for one batch."""
+    monkeypatch.setattr("tertulia.imports.slack.export.BATCH_SIZE", 5)
+    monkeypatch.setattr("tertulia.imports.slack.export.BATCH", 6)
+    texts = [f"{n} " * (9000 if n % 4 == 1 else 1) for n in range(17)]
+    with opened(says(*(message(n, text) for n, text in enumerate(texts))), tmp_path) as export:
+        export.survey()
+        batches = list(export.messages("", ImportReport()))
+        assert len(batches) > 4
+        for number, one in enumerate(batches):
+            rest = list(export.messages(one.position, ImportReport()))
+            assert rest == batches[number + 1 :]
+
+
 def test_direct_messages_are_between_their_members(tmp_path: Path) -> None:
     files = SlackFiles()
     files.dms = [{"id": "D1", "members": ["U1ANN", "U2BEN"]}, {"id": "D2", "members": ["U1ANN"]}]

@@ -111,17 +111,21 @@ class SlackExport:
         noticed = ImportReport()
         converter = SlackMessages(self._known, self._index, self._files, noticed)
         recent: deque[str] = deque(maxlen=_RECENT)
-        for located in self._index.batches(int(after or 0), BATCH_SIZE):
+        begin, done = _parsed(after)
+        for located in self._index.batches(begin, BATCH_SIZE):
             waiting: list[SourceMessage] = []
             for place, content in located:
+                if place.key <= done:
+                    continue
                 made = list(converter.messages(place, content))
                 if waiting and len(waiting) + len(made) > BATCH:
-                    yield MessageBatch(tuple(waiting), str(place.key - 1))
+                    yield MessageBatch(tuple(waiting), f"{begin}:{place.key - 1}")
                     waiting = []
                 report.add(noticed.taken())
                 waiting += [self._with_files(message, recent) for message in made]
+            begin = located[-1][0].key
             if waiting:
-                yield MessageBatch(tuple(waiting), str(located[-1][0].key))
+                yield MessageBatch(tuple(waiting), str(begin))
 
     def _with_files(self, message: SourceMessage, recent: "deque[str]") -> SourceMessage:
         """Plan to fetch a message's files, except those of a recent message."""
@@ -144,6 +148,14 @@ class SlackExport:
     def close(self) -> None:
         self._downloads.close()
         self._index.close()
+
+
+def _parsed(position: str) -> tuple[int, int]:
+    """Return the key that a list of the index begins after, and the key of the last message before
+    the position. If they differ, long messages made the list too large for one batch. An import
+    that continues there reads the same lists, so that the later positions stay the same."""
+    begin, _, done = position.partition(":")
+    return int(begin or 0), int(done or begin or 0)
 
 
 def _is_url(place: str) -> bool:
