@@ -16,6 +16,7 @@ from tertulia.imports import references
 from tertulia.imports.records import SourceMessage
 from tertulia.imports.report import ImportReport
 from tertulia.imports.slack.export import SlackExport
+from tertulia.imports.slack.senders import SlackSender, sender_of
 from tertulia.imports.source import SourceError
 from tertulia.model.messages import Flag
 from tertulia.model.reactions import EmojiKind
@@ -320,6 +321,31 @@ def test_apps_and_strangers_get_accounts(tmp_path: Path) -> None:
     assert senders == ["ci", "Alerts", "Alerts", "hook", "Zed", "Unknown sender"]
     assert read.contents[2] == "CI *main*\nunder a name"
     assert not any(one.is_active for one in read.organization.users if one.bot)
+
+
+def test_long_names_are_not_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[str] = []
+
+    def noted(head: dict[str, Any]) -> SlackSender:
+        looked_at.append(head["username"])
+        return sender_of(head)
+
+    monkeypatch.setattr("tertulia.imports.slack.index.sender_of", noted)
+    huge = "h" * 1_000_000
+    senders = (("", "hook"), ("", "hook"), ("", huge), ("", huge), ("U7X", "zed"))
+    profile = {"real_name": huge, "image_72": f"https://example.com/{huge}"}
+    read = Read(
+        says(
+            *(
+                message(n, "hi", user, username=name, user_profile=profile)
+                for n, (user, name) in enumerate(senders)
+            )
+        ),
+        tmp_path,
+    )
+    assert looked_at == ["hook", huge, huge, "zed"]  # The second "hook" is already known.
+    names = {one.key: one.full_name for one in read.organization.users}
+    assert names["U7X"] == names[f"bot {huge[:100]}"] == huge[:100]
 
 
 def test_special_messages(tmp_path: Path) -> None:

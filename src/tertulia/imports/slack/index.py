@@ -21,7 +21,7 @@ from msgspec import Struct
 from tertulia.imports.report import ImportReport
 from tertulia.imports.slack import values
 from tertulia.imports.slack.conversations import SlackConversation
-from tertulia.imports.slack.senders import SlackSender, sender_of
+from tertulia.imports.slack.senders import MAX_NAME, SlackSender, sender_of
 from tertulia.imports.source import BATCH_BYTES
 from tertulia.imports.stages import StageCounter, TellStage, tell_nobody
 from tertulia.imports.threads import ThreadTopics
@@ -339,7 +339,9 @@ class _Builder:
     def _add_sender(self, head: _Head) -> None:
         """Keep the message's sender if the export has no record of them."""
         names = (head.user, head.bot_id, head.username)
-        is_usual = head.room is None and all(n is None or type(n) is str for n in names)
+        is_usual = head.room is None and all(
+            n is None or (type(n) is str and len(n) <= MAX_NAME) for n in names
+        )
         if is_usual and names in self._seen:
             return
         sender = sender_of(msgspec.structs.asdict(head))
