@@ -289,6 +289,20 @@ def test_messages_continue_after_a_position(tmp_path: Path) -> None:
     assert not list((tmp_path / "work").iterdir())
 
 
+def test_messages_out_of_order_are_also_noticed_after_a_position(tmp_path: Path) -> None:
+    builder = ZulipExportBuilder()
+    ids = [*range(201, 301), *range(101, 141)]
+    builder.messages[0] = [message(n, ANN, 131, str(n)) for n in ids]
+    builder.flags[0] = []
+    with closing(ZulipExport(builder.written(tmp_path), tmp_path / "work")) as source:
+        for position in ("", "1:100"):
+            report = ImportReport()
+            list(source.messages(position, report))
+            (remark,) = report.changed.values()
+            assert "aren't in order" in remark.reason
+            assert remark.count == 40 + 4
+
+
 def test_an_export_is_surveyed_once(tmp_path: Path) -> None:
     place, work = ZulipExportBuilder().written(tmp_path), tmp_path / "work"
     with closing(ZulipExport(place, work)) as source:

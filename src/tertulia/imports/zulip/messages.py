@@ -127,6 +127,7 @@ class MessageReader:
             for rows in self._batches(path, readers):
                 position += len(rows)
                 if n == first and position <= offset:
+                    last_id = rows[-1]["id"]
                     self._report.taken()  # These remarks were stored with the messages.
                     continue
                 if rows[0]["id"] <= last_id:
