@@ -12,10 +12,12 @@ import pytest
 from tertulia.app.founding import opened_log
 from tertulia.cli import imports
 from tertulia.imports.progress import FACT, Progress
+from tertulia.jobs.imports import only_import
 from tertulia.log.log import Log
 from tertulia.model.errors import Unavailable
 from tertulia.store import installation
 from tertulia.store.database import Connection, DatabaseUnavailable
+from tertulia.store.installation import NewerDatabase
 from tertulia.store.store import Store
 from tests.cli.support import Place, run
 from tests.imports import mattermost_export, rocketchat_dump
@@ -117,6 +119,51 @@ def test_a_slow_database_is_not_mistaken_for_a_full_disk(
         stopped = error(place, "mattermost", str(export))
     assert "The database didn't respond in time" in stopped
     assert "disk" not in stopped
+
+
+def test_the_reason_why_an_import_stopped_is_named_even_if_it_is_over(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export = mattermost_export.written(tmp_path / "export.zip", mattermost_export.sample())
+    commit, commits = Store.commit, count(1)
+
+    async def full(*args: Any, **more: Any) -> Any:
+        if next(commits) == 4:
+            raise DatabaseUnavailable("The database can't be written to: the disk is full")
+        return await commit(*args, **more)
+
+    async def recovering(log: Log, *args: Any) -> Any:
+        try:
+            return await only_import(log, *args)
+        except Unavailable:
+            log.freshness.written()
+            raise
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "commit", full)
+        patch.setattr(imports, "only_import", recovering)
+        stopped = error(place, "mattermost", str(export))
+    assert "The import stopped: The database can't be written to: the disk is full." in stopped
+
+
+def test_an_import_that_a_newer_version_stops_says_so(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export = mattermost_export.written(tmp_path / "export.zip", mattermost_export.sample())
+    begin, begun = Store.begin, count(1)
+
+    async def upgraded(*args: Any, **more: Any) -> Any:
+        if next(begun) > 3:
+            raise NewerDatabase("The log was written by a newer version. Install that version.")
+        return await begin(*args, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "begin", upgraded)
+        stopped = error(place, "mattermost", str(export))
+    assert (
+        "The import stopped: The log was written by a newer version. Install that version. Run the"
+        " same command again to continue it." in stopped
+    )
 
 
 def cut(directory: Path) -> Path:

@@ -155,12 +155,13 @@ def _reason(error: Unavailable, log: Log) -> str:
     """Return why the import's changes couldn't be saved."""
     if isinstance(error, DatabaseError | FilesUnavailable):
         return str(error)
-    trouble = log.freshness.write_trouble
-    if trouble:
-        return trouble.partition(": ")[2] or trouble
+    if log.freshness.newer:
+        return log.freshness.newer
+    for trouble in getattr(error, "__notes__", ()):  # As `ImportCommits.commit` adds it.
+        return str(trouble.partition(": ")[2] or trouble)
     return (
         "The database didn't respond in time. The database or this machine may be overloaded, or"
-        " this process was suspended"
+        " this process may have been suspended"
     )
 
 

@@ -13,6 +13,7 @@ from tertulia.imports.progress import FACT, IDS_FACT, ImportCanceled, Progress, 
 from tertulia.log.health import not_done_error
 from tertulia.log.log import Log
 from tertulia.model.changes import AnyChange
+from tertulia.model.errors import Unavailable
 from tertulia.service.credentials import Vault
 from tertulia.state.decision import CommandContext, Decision, Verb
 from tertulia.state.state import State
@@ -81,7 +82,8 @@ class ImportCommits:
         on_folded: Callable[[], None] | None = None,
     ) -> T:
         """Submit the verb, which may add to `notes`. `on_folded` is as for `Log.submit`. Raise
-        ImportCanceled if an owner canceled the import."""
+        ImportCanceled if an owner canceled the import, and Unavailable with the reason as a note if
+        the database couldn't be written to."""
         request_id = self._progress.request_id
         is_decided = False
 
@@ -94,7 +96,15 @@ class ImportCommits:
                 raise ImportCanceled
             return verb(context, *given)
 
-        result = await self._log.submit(None, checked, *arguments, notes=notes, on_folded=on_folded)
+        try:
+            result = await self._log.submit(
+                None, checked, *arguments, notes=notes, on_folded=on_folded
+            )
+        except Unavailable as error:
+            # Until the import has stopped, another write may succeed, which clears the reason.
+            if trouble := self._log.freshness.write_trouble:
+                error.add_note(trouble)
+            raise
         self._tell(self._progress)
         await self.pace.pause()
         return result

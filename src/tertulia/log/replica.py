@@ -120,7 +120,8 @@ class Replica:
                 raise  # The database had another reason.
             raise TimeLimitReached(
                 f"Loading the organization's data took longer than {LOAD_SECONDS} s. The database"
-                " or this machine may be overloaded, or this process was suspended. Try again."
+                " or this machine may be overloaded, or this process may have been suspended. Try"
+                " again."
             ) from error
 
     def adopt(self, growth: LogTail) -> None:
