@@ -28,6 +28,12 @@ class Note(Struct, frozen=True):
 NOTES = Noun("notes", Note, ("id",), removable=True)
 
 
+class NoteTable(Table[Note]):
+    def __init__(self, noun: Noun) -> None:
+        super().__init__(noun)
+        self.of_owner = Grouped(self, lambda note: note.owner or None)
+
+
 def test_the_id_of_a_deleted_record_is_not_reused_even_after_a_restart(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -94,6 +100,28 @@ def test_records_are_grouped_by_key() -> None:
     assert [note.id for note in of[8]] == [1]
     notes.remove(1)
     assert (list(of[8]), of.count(8), of.count(7)) == ([], 0, 1)
+
+
+def test_groups_of_any_size_are_as_a_filter_finds_them() -> None:
+    rng = random.Random(4)
+    notes = NoteTable(NOTES)
+
+    def require_equal(table: NoteTable) -> None:
+        assert set(table.of_owner) == {note.owner for note in table if note.owner}
+        for owner in range(5):
+            expected = sorted(note.id for note in table if note.owner == owner and owner)
+            assert [note.id for note in table.of_owner[owner]] == expected
+            assert table.of_owner.keys(owner) == set(expected)
+            assert table.of_owner.count(owner) == len(expected)
+
+    for _ in range(500):
+        note = Note(rng.randint(1, 8), rng.randrange(5))
+        require_equal(notes.with_records([note]))
+        require_equal(notes)
+        notes.put(note)
+        if rng.random() < 0.4:
+            notes.remove(rng.choice(list(notes.rows)))
+        require_equal(notes)
 
 
 def test_a_counter_from_before_names_continues(

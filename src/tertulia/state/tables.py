@@ -330,38 +330,57 @@ class Subset(TableIndex[R]):
 
 
 class Grouped(TableIndex[R]):
-    """Records by a value, such as their owner. Records with None are left out."""
+    """Records by a value, such as their owner. Records with None are left out.
+
+    A group of one is the record itself: a dictionary takes 300 bytes, and there are indexes whose
+    groups are nearly all of one record.
+    """
 
     def __init__(self, table: Table[R], of: Callable[[R], Any]) -> None:
         self._of = of
-        self._groups: dict[Any, dict[Key, R]] = {}
+        self._groups: dict[Any, R | dict[Key, R]] = {}
         super().__init__(table)
 
     def _update(self, before: R | None, after: R | None) -> None:
+        key_of = self.table.key_of
         if before is not None and (value := self._of(before)) is not None:
             group = self._groups[value]
-            del group[self.table.key_of(before)]
-            if not group:
+            if isinstance(group, dict):
+                del group[key_of(before)]
+            if not isinstance(group, dict) or not group:
                 del self._groups[value]
         if after is not None and (value := self._of(after)) is not None:
-            self._groups.setdefault(value, {})[self.table.key_of(after)] = after
+            group = self._groups.setdefault(value, after)
+            if isinstance(group, dict):
+                group[key_of(after)] = after
+            elif group is not after:
+                self._groups[value] = {key_of(group): group, key_of(after): after}
 
     def _detach(self, records: Collection[R]) -> None:
         changed = {self._of(record) for record in records} & self._groups.keys()
-        self._groups = {**self._groups, **{value: {**self._groups[value]} for value in changed}}
+        copied = {
+            value: {**group} for value in changed if isinstance(group := self._groups[value], dict)
+        }
+        self._groups = {**self._groups, **copied}
+
+    def _group(self, value: Any) -> Mapping[Key, R]:
+        group = self._groups.get(value)
+        if group is None:
+            return _NOTHING
+        return group if isinstance(group, dict) else {self.table.key_of(group): group}
 
     def __getitem__(self, value: Any) -> Sequence[R]:
         """Return one group's records in the order of their keys, or an empty sequence."""
-        group = self._groups.get(value)
+        group = self._group(value)
         return [group[key] for key in sorted(group)] if group else ()
 
     def keys(self, value: Any) -> KeysView[Key]:
         """Return the keys of one group's records."""
-        return self._groups.get(value, {}).keys()
+        return self._group(value).keys()
 
     def count(self, value: Any) -> int:
         """Return the number of records in the group."""
-        return len(self._groups.get(value, ()))
+        return len(self._group(value))
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the values that have records."""

@@ -129,7 +129,7 @@ class SlackIndex:
     def _connected(self, path: Path) -> apsw.Connection:
         db = apsw.Connection(str(path))
         db.execute(
-            "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -32000;"
+            "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -8000;"
         ).fetchall()
         return db
 
