@@ -27,7 +27,11 @@ from tertulia.imports.records import SourceOrganization, SourceSubscription
 from tertulia.imports.report import ImportReport
 from tertulia.imports.source import MessageBatch, Source, SourceError, Survey
 from tertulia.imports.stages import StageProgress, TellStage, tell_nobody
-from tertulia.service.garbage import collect_rarely, return_freed_memory
+from tertulia.service.garbage import (
+    collect_rarely,
+    return_all_freed_memory,
+    return_freed_memory,
+)
 
 END_SECONDS: Final = 10.0
 """How long the process may take to delete its temporary files and exit."""
@@ -167,6 +171,7 @@ def _answer_request(
         match name:
             case "survey":
                 requests.send(read_from(source.survey))
+                return_all_freed_memory()  # It has read and sorted the whole export.
             case "organization":
                 _send_organization(requests, read_from(lambda: source.organization(report)), report)
             case "messages":

@@ -29,8 +29,8 @@ from tertulia.imports.threads import MAX_READ, ThreadTopics
 
 RUN_BYTES: Final = 24 * 1024 * 1024
 """Bytes of messages that are sorted in memory together."""
-MAX_RUNS: Final = 64
-"""Files that are merged together."""
+MAX_RUNS: Final = 200
+"""Files that are merged together. By default, macOS lets a process open 256."""
 MAX_LINKED: Final = 200_000
 """The most messages that others can link."""
 LATEST: Final = 2**43
@@ -203,7 +203,7 @@ def require_room(place: Path, least: int) -> None:
 
 
 def _read_run(place: Path, stack: ExitStack) -> Iterator[_Entry]:
-    file = stack.enter_context(place.open("rb", buffering=128 * 1024))
+    file = stack.enter_context(place.open("rb", buffering=64 * 1024))
     while header := file.read(_HEADER.size):
         at, number, length = _HEADER.unpack(header)
         yield at, number, file.read(length)

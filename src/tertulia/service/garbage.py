@@ -23,3 +23,11 @@ def return_freed_memory() -> None:
     if mallopt is not None:  # Only glibc has it.
         for option, value in _ALLOCATOR.items():
             mallopt(option, value)
+
+
+def return_all_freed_memory() -> None:
+    """Make glibc return also the freed memory between blocks in use. After sorting an export, those
+    are 15 MiB."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
