@@ -11,11 +11,29 @@ from typing import Any, Final
 
 import apsw
 import pytest
+from msgspec.structs import replace
 
 from tertulia.app.founding import opened_log
 from tertulia.imports import importer, sorting
 from tertulia.imports.mattermost.source import MattermostExport
+from tertulia.imports.pace import Pace
 from tertulia.imports.progress import Progress
+from tertulia.imports.records import (
+    Holders,
+    SourceAttachment,
+    SourceChannel,
+    SourceDraft,
+    SourceEmoji,
+    SourceFile,
+    SourceGroup,
+    SourceInvitation,
+    SourceLinkifier,
+    SourceOrganization,
+    SourceSnippet,
+    SourceStatus,
+    SourceSubscription,
+    SourceView,
+)
 from tertulia.imports.rocketchat.source import RocketChatDump
 from tertulia.imports.slack.export import SlackExport
 from tertulia.imports.slack.index import _Builder
@@ -162,6 +180,124 @@ async def test_remarks_are_counted_once_however_often_an_import_is_killed(
         break
     assert killed > 3
     assert await outcome(run.config, progress) == expected
+
+
+def with_faults(found: SourceOrganization) -> SourceOrganization:
+    """Add records that each step skips or changes, between some that it imports."""
+    ann, ben, *others = found.users
+    lost = SourceFile(place="lost")
+    places = {one.channel for one in found.subscriptions}
+    return replace(
+        found,
+        settings={**found.settings, "unheard_of": 1, "description": "Tea"},
+        user_defaults={"unheard_of": 1},
+        icon=lost,
+        domains=(("example.com", False), ("no domain", False), ("example.org", False)),
+        users=(
+            replace(ann, alert_words=("tea", "x" * 500), settings={"unheard_of": 1}),
+            replace(
+                ben,
+                address="nowhere",
+                alert_words=("x" * 500, "cake"),
+                timezone="Mars/Olympus",
+                status=SourceStatus(text="Out", emoji="unheard_of"),
+            ),
+            *others,
+        ),
+        groups=(
+            SourceGroup(key=901, name="cooks", subgroups=(901, 902)),
+            SourceGroup(
+                key=902, name="@guests", permissions={"unheard_of": Holders(groups=(901,))}
+            ),
+        ),
+        channels=(
+            *found.channels,
+            SourceChannel(key="N1", name="@bad\n"),
+            SourceChannel(key="N2", name="@bad\n", retention_days=-7),
+        ),
+        subscriptions=(
+            *(
+                replace(one, is_muted=True, settings={"unheard_of": True})
+                for one in found.subscriptions
+            ),
+            *(SourceSubscription(channel=one, user="nobody") for one in places),
+            SourceSubscription(channel="0 lost", user=ann.key),
+            SourceSubscription(channel="lost", user=ann.key),
+        ),
+        emoji=(SourceEmoji(key=905, name="lost", file=lost),),
+        linkifiers=tuple(
+            SourceLinkifier(key=910 + n, pattern=pattern, url_template="https://example.com/")
+            for n, pattern in enumerate(("A-[0-9]+", "(", "B-[0-9]+", "[", "C-[0-9]+"))
+        ),
+        drafts=(
+            SourceDraft(key=921, user=ann.key, content=""),
+            SourceDraft(key=922, user=ann.key, content="Cake"),
+            SourceDraft(key=923, user=ben.key, content=""),
+        ),
+        snippets=(
+            SourceSnippet(key=931, user=ann.key, title="Cake", content="Cake"),
+            SourceSnippet(key=932, user=ann.key, title="", content=""),
+        ),
+        views=(
+            SourceView(key=941, user=ann.key, fragment="x" * 5000),
+            SourceView(key=942, user=ann.key, fragment="narrow/is/starred", name="Stars"),
+        ),
+        invitations=(
+            SourceInvitation(address="dora@example.com", inviter=ann.key, expires_at=1),
+            SourceInvitation(address="emil@example.com", inviter=ann.key),
+        ),
+        attachments=tuple(
+            SourceAttachment(
+                key=950 + n,
+                owner=ann.key if n else "nobody",
+                path=f"2/aa/{n:024}/lost.txt",
+                file=lost,
+            )
+            for n in range(2)
+        ),
+    )
+
+
+async def test_remarks_about_the_organization_are_counted_once_after_a_kill_at_any_commit(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kind not in {"zulip", "slack"}:
+        pytest.skip("What isn't messages is written in the same way for all kinds.")
+    for name, number in {"PEOPLE": 4, "MEMBERS": 2, "CHANNELS": 2}.items():
+        monkeypatch.setattr(exports, name, number)
+    monkeypatch.setattr(Pace, "most", lambda _, alone: min(alone, 3))
+    monkeypatch.setattr("tertulia.imports.channels.SUBSCRIBER_BATCH", 1)
+    source: Any = KINDS[kind]
+    true = source.organization
+    monkeypatch.setattr(source, "organization", lambda *given: with_faults(true(*given)))
+    directory = tmp_path / "export"
+    directory.mkdir()
+    export = exports.WRITERS[kind](10, directory)
+    steps: list[str] = []
+
+    def noted(now: Progress) -> bool:
+        steps.append(now.step)
+        return False
+
+    whole = Run(kind, export, tmp_path / "whole")
+    expected = (await whole(noted)).report.to_json()
+    assert {one["kind"] for one in (*expected["skipped"], *expected["changed"])} >= {
+        *("alert words", "channels", "custom emoji", "default settings", "drafts"),
+        *("email domains", "files", "groups", "invitations", "linkifiers", "logos", "people"),
+        *("permissions", "personal settings", "saved snippets", "settings of subscriptions"),
+        *("settings of the organization", "statuses", "subgroups", "subscriptions", "views"),
+    }
+    assert set(steps) >= {"accounts", "groups", "channels", "rest", "messages"}
+    for last in range(1, len(steps)):
+        run = Run(kind, export, tmp_path / f"killed-{last}")
+
+        def is_last(_: Progress, run: Run = run, last: int = last) -> bool:
+            return run.commits in {last, last + 1}  # The next start is killed at once.
+
+        for _ in range(2):
+            with pytest.raises(Killed):
+                await run(is_last)
+        assert (await run()).report.to_json() == expected, (last, steps[last - 1])
 
 
 async def test_an_import_that_is_killed_while_the_export_is_read_reads_it_again(

@@ -61,4 +61,5 @@ def test_progress_that_an_earlier_version_stored_has_an_estimate() -> None:
     progress.wrote(100, 1010)
     stored = msgspec.to_builtins(progress)
     del stored["recent"]
+    del stored["report"]["record"], stored["report"]["known"]
     assert msgspec.convert(stored, Progress).seconds_left(1020) == 999_900 / 5

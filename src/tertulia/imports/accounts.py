@@ -254,7 +254,7 @@ class AccountChanges:
     def _profile(self, source: SourceUser, user_id: int) -> Iterator[AnyChange]:
         user = self._context.state.users[user_id]
         context = CommandContext(self._context.state, self._context.now, self.first_owner)
-        for key, value in source.profile.items():
+        for key, value in self._context.report.each(source.profile.items()):
             field = self._context.state.profile_fields.get(self._context.ids.find("field", key))
             if field is None:
                 continue
@@ -279,6 +279,7 @@ class AccountChanges:
         return tuple(u.id for u in users if u is not None and u.is_active and not u.is_bot)
 
     def _lists(self, source: SourceUser, user_id: int) -> Iterator[AnyChange]:
+        self._context.report.begin_record()
         words: dict[str, str] = {}
         for word in map(str.strip, map(storable, source.alert_words)):
             if 0 < len(word) <= personal.MAX_LENGTH and len(words) < personal.MAX_ALERT_WORDS:
@@ -307,6 +308,7 @@ class AccountChanges:
         status = source.status
         if status is None:
             return
+        self._context.report.begin_record()
         text = storable(status.text).strip()[: personal.MAX_STATUS_TEXT]
         emoji = None
         if status.emoji:

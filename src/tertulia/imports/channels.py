@@ -79,7 +79,7 @@ class ChannelChanges:
     def groups(self) -> Iterator[AnyChange]:
         """Yield the changes that create the groups, without subgroups and permissions."""
         taken = TakenNames(group.name for group in self._context.state.groups)
-        for source in self._context.source.groups:
+        for source in self._context.report.each(self._context.source.groups):
             group_id = self._context.ids.find("group", source.key)
             if group_id is None or group_id in self._context.state.groups:
                 continue
@@ -108,11 +108,15 @@ class ChannelChanges:
 
     def group_contents(self) -> Iterator[AnyChange]:
         """Yield the changes that add subgroups, and permissions."""
+        self._context.report.begin_record()
         subgroups = self._without_cycles()
-        for source in self._context.source.groups:
+        for source in self._context.report.each(self._context.source.groups):
             group = self._context.state.groups.get(self._context.ids.find("group", source.key))
             if group is None:
                 continue
+            given = self._context.checks.permissions(
+                source.permissions, GROUP_SETTINGS, sample=source.name
+            )
             added = [
                 subgroup_id
                 for subgroup_id in subgroups.get(group.id, ())
@@ -122,9 +126,6 @@ class ChannelChanges:
                 yield changes.UserGroupMembersChanged(
                     group_id=group.id, added_groups=tuple(added), deactivated=group.deactivated
                 )
-            given = self._context.checks.permissions(
-                source.permissions, GROUP_SETTINGS, sample=source.name
-            )
             values = {n: value for n, value in given.items() if getattr(group, n) != value}
             if values:
                 yield changes.UserGroupChanged(
@@ -169,7 +170,10 @@ class ChannelChanges:
         taken = TakenNames(folder.name for folder in known)
         first = max((folder.order for folder in self._context.state.folders), default=-1) + 1
         for n, folder in enumerate(
-            sorted(self._context.source.folders, key=lambda other: other.order), first
+            self._context.report.each(
+                sorted(self._context.source.folders, key=lambda other: other.order)
+            ),
+            first,
         ):
             folder_id = self._context.ids.find("folder", folder.key)
             if folder_id is None or folder_id in self._context.state.folders:
@@ -202,7 +206,7 @@ class ChannelChanges:
     def channels(self) -> Iterator[AnyChange]:
         """Yield the changes that create channels."""
         taken = TakenNames(channel.name for channel in self._context.state.channels)
-        for source in self._context.source.channels:
+        for source in self._context.report.each(self._context.source.channels):
             channel_id = self._context.ids.find("channel", source.key)
             if channel_id is not None and channel_id not in self._context.state.channels:
                 yield self._channel(source, channel_id, taken)
@@ -262,13 +266,14 @@ class ChannelChanges:
         sorted by channel."""
         after = self._context.state.last_message_id
         colors = _Colors(self._context)
-        for key, some in groupby(first, key=lambda subscription: subscription.channel):
+        grouped = groupby(first, key=lambda subscription: subscription.channel)
+        for key, some in self._context.report.each(grouped):
             channel_id = self._context.ids.find("channel", key)
             if channel_id is None:
                 self._context.report.skip("subscriptions", "The channel isn't in the export.", key)
                 continue
             fresh: dict[int, SourceSubscription] = {}
-            for subscription in some:
+            for subscription in self._context.report.each(some):
                 user_id = self._context.ids.find("user", subscription.user)
                 if user_id is None or user_id not in self._context.state.users:
                     self._context.report.skip(
@@ -276,6 +281,7 @@ class ChannelChanges:
                     )
                 elif not self._context.state.is_subscribed(user_id, channel_id):
                     fresh[user_id] = subscription
+                    self._check_settings(subscription)
             people = sorted(fresh)
             for begin in range(0, len(people), SUBSCRIBER_BATCH):
                 part = people[begin : begin + SUBSCRIBER_BATCH]
@@ -293,6 +299,7 @@ class ChannelChanges:
     ) -> Iterator[AnyChange]:
         """Yield the changes that begin a subscription after that message."""
         color = _Colors(self._context).of(user_id, subscription.color)
+        self._check_settings(subscription)
         yield self._subscribed(channel_id, {user_id: color}, after)
         yield from self._settings(subscription, channel_id, user_id)
 
@@ -324,13 +331,15 @@ class ChannelChanges:
         sees = channel_access.sees_unsubscribed
         return tuple(user.id for user in users if not sees(self._context.state, user, channel))
 
-    def _settings(
-        self, subscription: SourceSubscription, channel_id: int, user_id: int
-    ) -> Iterator[AnyChange]:
+    def _check_settings(self, subscription: SourceSubscription) -> None:
         for name in subscription.settings.keys() - _PERSONAL:
             self._context.report.skip(
                 "settings of subscriptions", f"There is no setting '{name}' here."
             )
+
+    def _settings(
+        self, subscription: SourceSubscription, channel_id: int, user_id: int
+    ) -> Iterator[AnyChange]:
         flags = {
             "is_muted": subscription.is_muted or None,
             "pin_to_top": subscription.pin_to_top or None,

@@ -168,6 +168,7 @@ class Importer:
             before = msgspec.json.decode(stored, type=Progress)
             if before.fingerprint == survey.fingerprint and not before.is_canceled:
                 before.request_id, before.is_paused = self._request_id, False
+                before.report.resume_step()
                 self._progress = before
                 self._ids = Identifiers(msgspec.json.decode(ids or "{}"))
                 self._linked = linked
@@ -225,7 +226,7 @@ class Importer:
             await commits.submit_all(made.personal())
             for stored in made.accounts.storage():
                 await commits.submit((), None, stored)
-            for file in organization.attachments:
+            for file in self._progress.report.each(organization.attachments):
                 await self._write_file(file, files)
             self._next("messages")
 
@@ -242,17 +243,20 @@ class Importer:
 
     def _next(self, step: Step) -> None:
         self._progress.step = step
+        self._progress.report.begin_step()
 
     async def _write_pictures(
         self, made: OrganizationChanges, organization: SourceOrganization, files: SourceFiles
     ) -> None:
-        for emoji in organization.emoji:
+        report = self._progress.report
+        for emoji in report.each(organization.emoji):
             emoji_id = self._ids.find("emoji", emoji.key)
             if emoji_id is not None and emoji_id not in self._log.state.custom_emoji:
                 kept = await files.emoji(emoji)
                 if kept is not None:
                     made.pictures.emoji[emoji_id] = kept
-        for name, file in pictures_of(organization) if self._progress.is_new else ():
+        pictures = pictures_of(organization) if self._progress.is_new else ()
+        for name, file in report.each(pictures):
             path = await files.realm_picture(name, file)
             if path is not None:
                 made.pictures.realm[name] = path

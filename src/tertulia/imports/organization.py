@@ -112,7 +112,7 @@ class OrganizationChanges:
 
     def _emoji(self) -> Iterator[AnyChange]:
         taken = {emoji.name for emoji in self._context.state.custom_emoji if not emoji.deactivated}
-        for item in self._context.source.emoji:
+        for item in self._context.report.each(self._context.source.emoji):
             emoji_id = self._context.ids.find("emoji", item.key)
             if emoji_id is None or emoji_id in self._context.state.custom_emoji:
                 continue
@@ -153,7 +153,9 @@ class OrganizationChanges:
         return not reason
 
     def _fields(self) -> Iterator[AnyChange]:
-        for source in sorted(self._context.source.profile_fields, key=lambda field: field.order):
+        for source in self._context.report.each(
+            sorted(self._context.source.profile_fields, key=lambda field: field.order)
+        ):
             field_id = self._context.ids.find("field", source.key)
             if field_id is None or field_id in self._context.state.profile_fields:
                 continue
@@ -173,8 +175,8 @@ class OrganizationChanges:
         return replace(made, id=field_id, order=order, **known)
 
     def _linkifiers(self) -> Iterator[AnyChange]:
-        for source in sorted(
-            self._context.source.linkifiers, key=lambda linkifier: linkifier.order
+        for source in self._context.report.each(
+            sorted(self._context.source.linkifiers, key=lambda linkifier: linkifier.order)
         ):
             number = self._context.ids.find("linkifier", source.key)
             if number is None or number in self._context.state.linkifiers:
@@ -187,7 +189,7 @@ class OrganizationChanges:
                 yield changes.LinkifierSet(linkifier=linkifier)
 
     def _playgrounds(self) -> Iterator[AnyChange]:
-        for source in self._context.source.playgrounds:
+        for source in self._context.report.each(self._context.source.playgrounds):
             number = self._context.ids.find("playground", source.key)
             if number is None or number in self._context.state.playgrounds:
                 continue
@@ -203,7 +205,7 @@ class OrganizationChanges:
                 yield changes.PlaygroundAdded(playground=playground)
 
     def _domains(self) -> Iterator[AnyChange]:
-        for name, subdomains in self._context.source.domains:
+        for name, subdomains in self._context.report.each(self._context.source.domains):
             if not self._context.is_new:  # They decide who may join.
                 self._context.report.skip("email domains", "This organization keeps its own.", name)
                 continue
@@ -217,6 +219,7 @@ class OrganizationChanges:
 
     def _realm_settings(self) -> Iterator[AnyChange]:
         source = self._context.source
+        self._context.report.begin_record()
         values = self._context.checks.realm_settings(source.settings)
         description = self._context.checks.text(
             "organization", source.description, names.MAX_REALM_DESCRIPTION
@@ -227,6 +230,7 @@ class OrganizationChanges:
         for name, file in self.pictures.realm.items():
             values[name] = RealmPicture(file=file, version=2)
         yield from settings.setting_changes(self._as_owner, values)
+        self._context.report.begin_record()
         defaults = self._context.checks.personal_settings("default settings", source.user_defaults)
         before = self._context.state.default_settings
         fresh = {

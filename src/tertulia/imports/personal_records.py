@@ -39,7 +39,7 @@ class PersonalRecords:
         yield from self._invitations()
 
     def _drafts(self) -> Iterator[AnyChange]:
-        for draft in self._context.source.drafts:
+        for draft in self._context.report.each(self._context.source.drafts):
             draft_id = self._context.ids.find("draft", draft.key)
             user_id = self._context.ids.find("user", draft.user)
             if draft_id is None or draft_id in self._context.state.drafts:
@@ -74,7 +74,7 @@ class PersonalRecords:
             return None
 
     def _snippets(self) -> Iterator[AnyChange]:
-        for source in self._context.source.snippets:
+        for source in self._context.report.each(self._context.source.snippets):
             snippet_id = self._context.ids.find("snippet", source.key)
             user_id = self._context.ids.find("user", source.user)
             if snippet_id is None or user_id is None or snippet_id in self._context.state.snippets:
@@ -100,7 +100,7 @@ class PersonalRecords:
 
     def _scheduled(self) -> Iterator[AnyChange]:
         ids = self._context.ids
-        for source in self._context.source.scheduled:
+        for source in self._context.report.each(self._context.source.scheduled):
             user_id = ids.find("user", source.user)
             scheduled_id = ids.find("scheduled", source.key)
             if (
@@ -149,7 +149,7 @@ class PersonalRecords:
             )
 
     def _views(self) -> Iterator[AnyChange]:
-        for source in self._context.source.views:
+        for source in self._context.report.each(self._context.source.views):
             view_id = self._context.ids.find("view", source.key)
             user_id = self._context.ids.find("user", source.user)
             if (
@@ -172,7 +172,7 @@ class PersonalRecords:
             yield changes.NavigationViewAdded(user_id=user_id, view=view)
 
     def _user_topics(self) -> Iterator[AnyChange]:
-        for policy in self._context.source.user_topics:
+        for policy in self._context.report.each(self._context.source.user_topics):
             user_id = self._context.ids.find("user", policy.user)
             channel_id = self._context.ids.find("channel", policy.channel)
             if user_id is None or channel_id is None:
@@ -196,7 +196,7 @@ class PersonalRecords:
             (invitation.address or "").casefold() for invitation in self._context.state.invitations
         }
         next_id = self._context.state.invitations.next_id()
-        for source in self._context.source.invitations:
+        for source in self._context.report.each(self._context.source.invitations):
             reason = ""
             inviter = self._context.state.users.get(self._context.ids.find("user", source.inviter))
             try:

@@ -1,6 +1,7 @@
 """The result of an import: counts by kind, and what it skipped or changed, with reasons."""
 
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -17,6 +18,8 @@ REASON_LENGTH: Final = 200
 
 MAX_SHOWN: Final = 15
 """The most reasons that the message about the import lists."""
+
+T = TypeVar("T")
 
 
 class Remark(Struct):
@@ -35,6 +38,32 @@ class ImportReport(Struct):
     """The numbers of imported records, by plural noun."""
     skipped: dict[str, Remark] = field(default_factory=dict)
     changed: dict[str, Remark] = field(default_factory=dict)
+    record: int = 0
+    """The number of the record that the import's step looks at, or 0 before the first one."""
+    known: int = 0
+    """The number of the step's records that were looked at before the import was interrupted. The
+    step looks at them again in the same order, but their remarks are already here."""
+
+    def begin_step(self) -> None:
+        self.record = self.known = 0
+
+    def resume_step(self) -> None:
+        self.record, self.known = 0, max(self.record, self.known)
+
+    def begin_record(self) -> None:
+        """Note that the step looks at its next record. All remarks about the record must be made
+        before its first change is yielded, which may be committed before the import ends."""
+        self.record += 1
+
+    def each(self, records: Iterable[T]) -> Iterator[T]:
+        """Yield the records as the step's next ones."""
+        for record in records:
+            self.begin_record()
+            yield record
+
+    @property
+    def _is_known(self) -> bool:
+        return 0 < self.record <= self.known
 
     def count(self, kind: str, number: int = 1) -> None:
         """Count imported records."""
@@ -43,11 +72,13 @@ class ImportReport(Struct):
 
     def skip(self, kind: str, reason: str, sample: object = "", number: int = 1) -> None:
         """Report records that aren't imported."""
-        _note(self.skipped, kind, reason, sample, number)
+        if not self._is_known:
+            _note(self.skipped, kind, reason, sample, number)
 
     def change(self, kind: str, reason: str, sample: object = "", number: int = 1) -> None:
         """Report records that are imported with changes."""
-        _note(self.changed, kind, reason, sample, number)
+        if not self._is_known:
+            _note(self.changed, kind, reason, sample, number)
 
     def add(self, other: "ImportReport") -> None:
         """Add another report's counts and remarks."""
