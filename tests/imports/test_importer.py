@@ -81,6 +81,11 @@ async def contents(config: Config) -> dict[str, Any]:
             "spans": {
                 (one.channel_id, one.user_id): one.spans for one in state.tables["subscriptions"]
             },
+            "muted": {
+                (one.channel_id, one.user_id)
+                for one in state.tables["subscriptions"]
+                if one.is_muted
+            },
         }
 
 

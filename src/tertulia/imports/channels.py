@@ -282,6 +282,11 @@ class ChannelChanges:
                 elif not self._context.state.is_subscribed(user_id, channel_id):
                     fresh[user_id] = subscription
                     self._check_settings(subscription)
+                else:  # The import was interrupted, perhaps before it wrote these settings.
+                    known = self._context.state.tables["subscriptions"][channel_id, user_id]
+                    for change in self._settings(subscription, channel_id, user_id):
+                        if getattr(known, change.property) != change.value:
+                            yield change
             people = sorted(fresh)
             for begin in range(0, len(people), SUBSCRIBER_BATCH):
                 part = people[begin : begin + SUBSCRIBER_BATCH]
@@ -339,7 +344,7 @@ class ChannelChanges:
 
     def _settings(
         self, subscription: SourceSubscription, channel_id: int, user_id: int
-    ) -> Iterator[AnyChange]:
+    ) -> Iterator[changes.SubscriptionChanged]:
         flags = {
             "is_muted": subscription.is_muted or None,
             "pin_to_top": subscription.pin_to_top or None,
