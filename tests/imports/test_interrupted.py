@@ -294,7 +294,7 @@ async def test_an_import_that_is_killed_before_the_messages_ends_equal_and_repor
         run = Run(kind, export, tmp_path / f"killed-{last}")
 
         def is_last(_: Progress, run: Run = run, last: int = last) -> bool:
-            return run.commits in {last, last + 1}  # The next start is killed at once.
+            return run.commits in {last, last + 1}  # The next start is killed after one commit.
 
         for _ in range(2):
             with pytest.raises(Killed):
