@@ -965,6 +965,7 @@ async def test_a_database_that_disappears_and_returns(
     server: servers.Standalone,
     tmp_path: Path,
     short_limits: None,
+    no_jobs: None,
     way: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
