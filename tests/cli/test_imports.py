@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,24 @@ def error(place: Place, kind: str, *arguments: str) -> str:
     result = run("import", kind, *place.flags, *arguments)
     assert result.exit_code == 1
     return " ".join(result.output.split())
+
+
+FULL = "The database can't be written to: the disk is full"
+
+
+def failing(
+    method: Callable[..., Any], error: Exception, fails: Callable[[int], bool]
+) -> Callable[..., Any]:
+    """Return the method, which raises the error in the calls, counted from 1, that `fails`
+    selects."""
+    calls = count(1)
+
+    async def called(*args: Any, **more: Any) -> Any:
+        if fails(next(calls)):
+            raise error
+        return await method(*args, **more)
+
+    return called
 
 
 def test_mattermost(place: Place, tmp_path: Path) -> None:
@@ -88,15 +107,10 @@ def test_a_full_disk_stops_an_import_that_continues_later(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     export = mattermost_export.written(tmp_path / "export.zip", mattermost_export.sample())
-    commit, commits = Store.commit, count(1)
-
-    async def full(*args: Any, **more: Any) -> Any:
-        if next(commits) > 3:
-            raise DatabaseUnavailable("The database can't be written to: the disk is full")
-        return await commit(*args, **more)
-
     with monkeypatch.context() as patch:
-        patch.setattr(Store, "commit", full)
+        patch.setattr(
+            Store, "commit", failing(Store.commit, DatabaseUnavailable(FULL), lambda call: call > 3)
+        )
         stopped = error(place, "mattermost", str(export))
     assert (
         "The import stopped: The database can't be written to: the disk is full. Run the same"
@@ -125,12 +139,6 @@ def test_the_reason_why_an_import_stopped_is_named_even_if_it_is_over(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     export = mattermost_export.written(tmp_path / "export.zip", mattermost_export.sample())
-    commit, commits = Store.commit, count(1)
-
-    async def full(*args: Any, **more: Any) -> Any:
-        if next(commits) == 4:
-            raise DatabaseUnavailable("The database can't be written to: the disk is full")
-        return await commit(*args, **more)
 
     async def recovering(log: Log, *args: Any) -> Any:
         try:
@@ -140,7 +148,11 @@ def test_the_reason_why_an_import_stopped_is_named_even_if_it_is_over(
             raise
 
     with monkeypatch.context() as patch:
-        patch.setattr(Store, "commit", full)
+        patch.setattr(
+            Store,
+            "commit",
+            failing(Store.commit, DatabaseUnavailable(FULL), lambda call: call == 4),
+        )
         patch.setattr(imports, "only_import", recovering)
         stopped = error(place, "mattermost", str(export))
     assert "The import stopped: The database can't be written to: the disk is full." in stopped
@@ -150,15 +162,9 @@ def test_an_import_that_a_newer_version_stops_says_so(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     export = mattermost_export.written(tmp_path / "export.zip", mattermost_export.sample())
-    begin, begun = Store.begin, count(1)
-
-    async def upgraded(*args: Any, **more: Any) -> Any:
-        if next(begun) > 3:
-            raise NewerDatabase("The log was written by a newer version. Install that version.")
-        return await begin(*args, **more)
-
+    newer = NewerDatabase("The log was written by a newer version. Install that version.")
     with monkeypatch.context() as patch:
-        patch.setattr(Store, "begin", upgraded)
+        patch.setattr(Store, "begin", failing(Store.begin, newer, lambda call: call > 3))
         stopped = error(place, "mattermost", str(export))
     assert (
         "The import stopped: The log was written by a newer version. Install that version. Run the"

@@ -190,7 +190,7 @@ def test_changes_that_are_made_again_forget_the_first_ids() -> None:
     assert decision.result.ids == (104, 105)
     sent = [change.message for change in decision.changes if isinstance(change, MessageSent)]
     assert [message.content for message in sent] == [f"see {OLD}/2", f"me {OLD}/itself"]
-    # What was decided can be linked.
+    # Later messages link to the batch as it was written.
     third = writer.changes(state, [prepared(3, "see LATER", later)], 0)
     (change,) = third.changes
     assert isinstance(change, MessageSent)

@@ -157,8 +157,8 @@ def _reason(error: Unavailable, log: Log) -> str:
         return str(error)
     if log.freshness.newer:
         return log.freshness.newer
-    for trouble in getattr(error, "__notes__", ()):  # As `ImportCommits.commit` adds it.
-        return str(trouble.partition(": ")[2] or trouble)
+    if notes := getattr(error, "__notes__", ()):  # `ImportCommits.commit` adds the reason.
+        return str(notes[0].partition(": ")[2] or notes[0])
     return (
         "The database didn't respond in time. The database or this machine may be overloaded, or"
         " this process may have been suspended"

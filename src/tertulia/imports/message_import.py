@@ -91,7 +91,7 @@ class MessageImport:
         may be the cause, such as a full disk. If it isn't, the next attempt has this one again."""
         try:
             await self._settle()
-        except Exception:
+        except Exception:  # Raised again below. Only one error can be, so the other is logged.
             logger.warning("the import also stopped for another reason: %s", described(error))
             raise
 

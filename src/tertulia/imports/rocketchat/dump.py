@@ -161,7 +161,11 @@ def _json_lines(
                 decoded = msgspec.json.decode(line)
                 if not isinstance(decoded, dict):
                     raise BadBson(f"the line at byte {offset} isn't an object")
-                kept = {n: v for n, v in decoded.items() if wanted is None or n in wanted}
+                kept = {
+                    name: value
+                    for name, value in decoded.items()
+                    if wanted is None or name in wanted
+                }
                 document = {name: _plain(value) for name, value in kept.items()}
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise BadBson(f"the line at byte {offset} isn't JSON") from error

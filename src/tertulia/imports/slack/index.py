@@ -340,7 +340,7 @@ class _Builder:
         """Keep the message's sender if the export has no record of them."""
         names = (head.user, head.bot_id, head.username)
         is_usual = head.room is None and all(
-            n is None or (type(n) is str and len(n) <= MAX_NAME) for n in names
+            name is None or (isinstance(name, str) and len(name) <= MAX_NAME) for name in names
         )
         if is_usual and names in self._seen:
             return
